@@ -108,6 +108,7 @@ fn is_allowed(expression: &str) -> Option<bool> {
 struct Expression(std::iter::Peekable<std::vec::IntoIter<String>>);
 
 impl Expression {
+    /// Parses alternatives joined by `OR`: whether one of them is allowed.
     fn any(&mut self) -> Option<bool> {
         let mut is_allowed = self.all()?;
         while self.0.next_if(|word| word == "OR").is_some() {
@@ -116,6 +117,7 @@ impl Expression {
         Some(is_allowed)
     }
 
+    /// Parses parts joined by `AND`: whether all of them are allowed.
     fn all(&mut self) -> Option<bool> {
         let mut is_allowed = self.one()?;
         while self.0.next_if(|word| word == "AND").is_some() {
@@ -124,6 +126,7 @@ impl Expression {
         Some(is_allowed)
     }
 
+    /// Parses a licence, or an expression in parentheses: whether it is allowed.
     fn one(&mut self) -> Option<bool> {
         let word = self.0.next()?;
         if word == "(" {

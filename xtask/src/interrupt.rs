@@ -15,7 +15,7 @@ use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Time for a process group to end after a signal, and for the last output of a child.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Signal numbers that end a run, with the names that `kill` takes.
 const SIGNALS: [(i32, &str); 3] = [(SIGINT, "INT"), (SIGTERM, "TERM"), (SIGHUP, "HUP")];
@@ -53,7 +53,7 @@ impl Interrupts {
         std::thread::spawn(move || done.send(print_and_keep(output)));
         let code = self.wait(child)?;
         // A program that outlives the child may hold the pipe open: then the output counts as unknown.
-        let text = text.recv_timeout(GRACE).unwrap_or_else(|_| Ok(String::new()))?;
+        let text = text.recv_timeout(GRACE_PERIOD).unwrap_or_else(|_| Ok(String::new()))?;
         Ok((code, text))
     }
 
@@ -94,7 +94,7 @@ fn stop(child: &mut Child, signal_name: &str) -> anyhow::Result<()> {
     let group = child.id().to_string();
     signal_group(signal_name, &group)?;
     // Cargo ends at once. Programs that it started may take until `end`; then they are killed.
-    let end = Instant::now() + GRACE;
+    let end = Instant::now() + GRACE_PERIOD;
     while Instant::now() < end && signal_group("0", &group)? {
         child.try_wait()?;
         sleep(POLL_INTERVAL);

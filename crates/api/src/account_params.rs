@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use axum::http::HeaderMap;
 use ipnet::IpNet;
 use postroad_app::accounts::{Created, CreationKey};
-use postroad_model::{AccountId, Timestamp};
+use postroad_model::AccountId;
 
 use crate::envelope::{AnswerMemory, Flags, Success};
 use crate::fields::{Fields, Findings, expect_text};
@@ -14,9 +14,9 @@ use crate::json::Json;
 use crate::page::Pagination;
 
 /// Maximum number of networks that are read; `app` has its own limit.
-const NETWORKS_MAX: usize = 200;
+const NETWORKS_READ_MAX: usize = 200;
 
-/// Takes a required integer. If it is missing or invalid, records a problem and returns 0.
+/// Takes a required id. If it is missing or invalid, records a problem and returns 0.
 pub(crate) fn read_required_id(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> i64 {
     if fields.is_absent(name) {
         findings.missing(name);
@@ -62,23 +62,9 @@ pub(crate) fn read_required_text(
     fields.text(name, findings).unwrap_or_default().into_owned()
 }
 
-pub(crate) fn read_time(
-    fields: &mut Fields<'_>,
-    name: &'static str,
-    findings: &mut Findings,
-) -> Option<Timestamp> {
-    let text = fields.text(name, findings)?;
-    let moment = Timestamp::parse_rfc3339(&text);
-    if moment.is_none() {
-        let message = format!("`{name}` should be a time such as 2026-11-15T12:00:00Z (RFC 3339)");
-        findings.problem(fields.pointer(name), message);
-    }
-    moment
-}
-
 /// Takes `allow`: addresses and networks.
 pub(crate) fn read_networks(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Vec<IpNet>> {
-    let entries = fields.array("allow", NETWORKS_MAX, findings)?;
+    let entries = fields.array("allow", NETWORKS_READ_MAX, findings)?;
     let mut networks = Vec::new();
     for (pointer, entry) in entries {
         let Some(text) = expect_text(&pointer, entry, findings) else { continue };
@@ -108,7 +94,7 @@ pub(crate) fn read_idempotency_key(
 }
 
 /// Answer with an object that was created now or by an earlier call.
-pub(crate) fn created<T, Out>(
+pub(crate) fn creation_answer<T, Out>(
     created: Created<T>,
     show: impl FnOnce(T) -> Out,
     warnings: Vec<String>,

@@ -17,7 +17,7 @@ const X_ACCOUNT_API_KEY: &str = "x-account-api-key";
 const X_OPERATOR_API_KEY: &str = "x-operator-api-key";
 
 /// Maximum number of characters of an invalid key that the answer echoes; real keys are much shorter.
-const TOKEN_CHARS_MAX: usize = 1_000;
+const ECHOED_KEY_CHARS_MAX: usize = 1_000;
 
 /// Refusal of a caller, with the delay before it is answered.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) trait Authenticate: Send + Sized + 'static {
     /// The tenant whose shares of threads, memory and permits the caller's calls use.
     fn tenant(&self) -> Tenant;
 
-    fn logged(&self) -> LoggedCaller;
+    fn logged_caller(&self) -> LoggedCaller;
 }
 
 impl Authenticate for Caller {
@@ -54,7 +54,7 @@ impl Authenticate for Caller {
         peer: Peer,
         operation: Operation,
     ) -> Result<Self, AuthRejection> {
-        let key = presented(headers, X_SERVER_API_KEY);
+        let key = read_api_key(headers, X_SERVER_API_KEY);
         let authenticated = app.authenticate(key.as_deref(), peer, operation).await;
         authenticated.map_err(|failure| rejection_of(failure, headers))
     }
@@ -63,7 +63,7 @@ impl Authenticate for Caller {
         self.server_id.into()
     }
 
-    fn logged(&self) -> LoggedCaller {
+    fn logged_caller(&self) -> LoggedCaller {
         LoggedCaller {
             server: Some(self.server_id),
             credential: self.credential_id,
@@ -80,7 +80,7 @@ impl Authenticate for Requester {
         operation: Operation,
     ) -> Result<Self, AuthRejection> {
         let keys =
-            [X_OPERATOR_API_KEY, X_ACCOUNT_API_KEY, X_SERVER_API_KEY].map(|name| presented(headers, name));
+            [X_OPERATOR_API_KEY, X_ACCOUNT_API_KEY, X_SERVER_API_KEY].map(|name| read_api_key(headers, name));
         let [operator, account, server] = keys.each_ref().map(Option::as_deref);
         let authenticated =
             app.authenticate_actor(PresentedKeys { operator, account, server }, peer, operation).await;
@@ -97,7 +97,7 @@ impl Authenticate for Requester {
         }
     }
 
-    fn logged(&self) -> LoggedCaller {
+    fn logged_caller(&self) -> LoggedCaller {
         let mut logged = LoggedCaller { account: self.actor.account_id(), ..LoggedCaller::default() };
         match &self.actor {
             Actor::ServerKey { id, server_id, .. } => {
@@ -111,7 +111,7 @@ impl Authenticate for Requester {
 }
 
 /// The key in a header. Bytes that are not UTF-8 never match a key; they are echoed with replacement characters.
-fn presented<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
+fn read_api_key<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()))
 }
 
@@ -124,7 +124,8 @@ fn rejection_of(failure: AuthFailure, headers: &HeaderMap) -> AuthRejection {
                 KeyKind::Account => X_ACCOUNT_API_KEY,
                 KeyKind::Operator => X_OPERATOR_API_KEY,
             };
-            let token = presented(headers, name).unwrap_or_default().chars().take(TOKEN_CHARS_MAX).collect();
+            let token =
+                read_api_key(headers, name).unwrap_or_default().chars().take(ECHOED_KEY_CHARS_MAX).collect();
             (Reason::KeyInvalid { kind, token }, delay)
         }
         AuthFailure::Suspended => return Reason::ServerSuspended.into(),

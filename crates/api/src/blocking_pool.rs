@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use postroad_net::limits::FairPool;
 use tokio::sync::{Notify, oneshot};
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::task::spawn_blocking;
 
 use crate::failure::{Failure, Reason};
 use crate::tenant::Tenant;
@@ -18,15 +18,16 @@ use crate::tenant::Tenant;
 const CALLS_MAX: usize = 64;
 const CALLS_OF_TENANT_MAX: usize = 16;
 
-/// Runs whole calls that have much work to do.
+/// Runs whole calls with much work on blocking threads, within limits in total and per tenant.
 #[derive(Debug)]
 pub(crate) struct BlockingPool {
-    threads: FairPool<Tenant>,
+    /// One permit per blocking thread that a call uses.
+    permits: FairPool<Tenant>,
 }
 
 impl BlockingPool {
     pub(crate) fn new(wait_max: Duration) -> Self {
-        Self { threads: FairPool::new(CALLS_MAX, CALLS_OF_TENANT_MAX, wait_max) }
+        Self { permits: FairPool::new(CALLS_MAX, CALLS_OF_TENANT_MAX, wait_max) }
     }
 
     /// Runs a future to completion on blocking threads. Reading, decoding and composing a large request alternate with
@@ -41,12 +42,12 @@ impl BlockingPool {
         let result = Arc::new(Mutex::new(None));
         let result_of_call = Arc::clone(&result);
         let call = Box::pin(async move {
-            let done = call.await;
-            *result_of_call.lock() = Some(done);
+            let outcome = call.await;
+            *result_of_call.lock() = Some(outcome);
         });
         self.run_without_result(tenant.into(), call).await?;
-        let done = result.lock().take();
-        done.expect("a call that ran to its end has left its result")
+        let outcome = result.lock().take();
+        outcome.expect("a call that ran to its end has left its result")
     }
 
     /// Like `run`, but without a result: compiled once and not for each kind of call.
@@ -55,16 +56,16 @@ impl BlockingPool {
         tenant: Tenant,
         mut call: Pin<Box<dyn Future<Output = ()> + Send>>,
     ) -> Result<(), Failure> {
-        let Some(mut thread) = self.threads.acquire(tenant, 1).await else {
+        let Some(mut permit) = self.permits.acquire(tenant, 1).await else {
             return Err(Reason::Unavailable("too many large requests are in progress".into()).into());
         };
-        let woken = Arc::new(Woken(Notify::new()));
+        let wake_signal = Arc::new(WakeSignal(Notify::new()));
         loop {
-            let waker = Waker::from(Arc::clone(&woken));
+            let waker = Waker::from(Arc::clone(&wake_signal));
             let polled;
-            (call, polled) = run(move || {
+            (call, polled) = run_on_blocking_thread(move || {
                 // The permit is released when the work is done, even if the caller has gone.
-                let _thread = thread;
+                let _permit = permit;
                 let polled = call.as_mut().poll(&mut Context::from_waker(&waker));
                 (call, polled)
             })
@@ -72,44 +73,43 @@ impl BlockingPool {
             if polled.is_ready() {
                 return Ok(());
             }
-            woken.0.notified().await;
+            wake_signal.0.notified().await;
             // This wait has no timeout: the call may have stored something already. Threads become free soon, because
             // calls hold them only while they work.
-            thread = self.threads.acquire_without_timeout(tenant, 1).await;
+            permit = self.permits.acquire_without_timeout(tenant, 1).await;
         }
     }
 }
 
-/// Records that the future can continue.
-struct Woken(Notify);
+/// Notifies the loop in `run_without_result` that the future can continue.
+struct WakeSignal(Notify);
 
-impl Wake for Woken {
+impl Wake for WakeSignal {
     fn wake(self: Arc<Self>) {
         self.0.notify_one();
     }
 }
 
-/// Runs long work that never waits, on a blocking thread.
-pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
-    let (result, done) = oneshot::channel();
+/// Runs long work that never waits, on a blocking thread. Takes no permit of a `BlockingPool`.
+pub(crate) async fn run_on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let (sender, receiver) = oneshot::channel();
     // Sending fails if the caller has gone.
-    let work = move || drop(result.send(work()));
+    let work = move || drop(sender.send(work()));
     run_boxed(Box::new(work)).await?;
-    Ok(done.await.expect("work that ended has sent its result"))
+    Ok(receiver.await.expect("work that ended has sent its result"))
 }
 
-/// Like `run`, but without a result: compiled once and not for each kind of work.
+/// Like `run_on_blocking_thread`, but without a result: compiled once and not for each kind of work.
 async fn run_boxed(work: Box<dyn FnOnce() + Send>) -> Result<(), Failure> {
     spawn_blocking(work).await.map_err(|error| match error.try_into_panic() {
         // `boundary.rs` turns the panic into an error answer. The `JoinError` is not logged: its text quotes the panic
         // message.
         Ok(panic) => resume_unwind(panic),
-        Err(stopping) => cancelled(&stopping),
+        // Not a panic: the runtime is shutting down.
+        Err(_) => Failure::from(Reason::Unavailable("the service is stopping".into())),
     })
-}
-
-fn cancelled(_: &JoinError) -> Failure {
-    Reason::Unavailable("the service is stopping".into()).into()
 }
 
 #[cfg(test)]
@@ -125,16 +125,16 @@ mod tests {
 
     use super::*;
 
-    const ONE: ServerId = ServerId(1);
+    const SERVER_1: ServerId = ServerId(1);
 
     #[tokio::test]
     async fn work_is_done_on_another_thread_and_may_wait() {
         let here = thread::current().id();
         let blocking_pool = BlockingPool::new(Duration::from_secs(1));
-        let there = blocking_pool.run(ONE, async move {
+        let there = blocking_pool.run(SERVER_1, async move {
             let before = thread::current().id();
             tokio::time::sleep(Duration::from_millis(1)).await;
-            run(|| ()).await?;
+            run_on_blocking_thread(|| ()).await?;
             Ok([before, thread::current().id()].map(|thread| thread != here))
         });
         assert_eq!(there.await.unwrap(), [true, true]);
@@ -146,7 +146,7 @@ mod tests {
         let (release, wait) = tokio::sync::watch::channel(false);
         let waiting = (0..10 * CALLS_MAX).map(|_| {
             let mut wait = wait.clone();
-            blocking_pool.run(ONE, async move {
+            blocking_pool.run(SERVER_1, async move {
                 wait.wait_for(|released| *released).await.ok();
                 Ok(())
             })
@@ -161,27 +161,31 @@ mod tests {
         };
         let (done, ()) = tokio::join!(&mut waiting, other);
         assert!(done.iter().any(Result::is_ok));
-        assert_eq!(blocking_pool.threads.free(), CALLS_MAX);
+        assert_eq!(blocking_pool.permits.free(), CALLS_MAX);
     }
 
     #[tokio::test]
     async fn waiting_for_a_full_pool_has_a_timeout() {
         let blocking_pool = BlockingPool::new(Duration::from_millis(1));
-        let all = blocking_pool.threads.acquire(ONE.into(), CALLS_OF_TENANT_MAX).await.unwrap();
-        let refused = blocking_pool.run(ONE, async { Ok(()) }).await.unwrap_err();
+        let all = blocking_pool.permits.acquire(SERVER_1.into(), CALLS_OF_TENANT_MAX).await.unwrap();
+        let refused = blocking_pool.run(SERVER_1, async { Ok(()) }).await.unwrap_err();
         assert!(matches!(refused.reason, Reason::Unavailable(_)));
         blocking_pool.run(ServerId(2), async { Ok(()) }).await.expect("others have their own share");
         drop(all);
-        blocking_pool.run(ONE, async { Ok(()) }).await.unwrap();
-        assert_eq!(blocking_pool.threads.free(), CALLS_MAX);
+        blocking_pool.run(SERVER_1, async { Ok(()) }).await.unwrap();
+        assert_eq!(blocking_pool.permits.free(), CALLS_MAX);
     }
 
     #[tokio::test]
     async fn a_panic_reaches_the_caller() {
-        let panic = AssertUnwindSafe(run(|| panic!("the cause"))).catch_unwind().await.unwrap_err();
+        let panic = AssertUnwindSafe(run_on_blocking_thread(|| panic!("the cause")))
+            .catch_unwind()
+            .await
+            .unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"the cause"));
         let blocking_pool = BlockingPool::new(Duration::from_secs(1));
-        let call = blocking_pool.run(ONE, poll_fn(|_| -> Poll<Result<(), Failure>> { panic!("the cause") }));
+        let call =
+            blocking_pool.run(SERVER_1, poll_fn(|_| -> Poll<Result<(), Failure>> { panic!("the cause") }));
         let panic = AssertUnwindSafe(call).catch_unwind().await.unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"the cause"));
     }

@@ -11,15 +11,15 @@ use tokio::time::timeout;
 
 use crate::Settings;
 use crate::failure::{Failure, Reason};
-use crate::memory::{LARGE_BYTES, Pools, Share};
+use crate::memory::{Pools, SMALL_BYTES_MAX, Share};
 use crate::tenant::Tenant;
 
 /// Minimum memory that a body reserves, unless its announced length is smaller.
-const STEP_BYTES_MIN: usize = 4 << 10;
+const RESERVATION_BYTES_MIN: usize = 4 << 10;
 
-/// Limits on request bodies, shared by all requests.
+/// Reads request bodies within limits that all requests share.
 #[derive(Debug)]
-pub(crate) struct Bodies {
+pub(crate) struct BodyReader {
     bytes_max: usize,
     batch_bytes_max: usize,
     pools: Arc<Pools>,
@@ -31,34 +31,34 @@ pub(crate) struct Bodies {
 
 /// Body that was read; its memory counts until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct ReadBody {
+pub(crate) struct ReceivedBody {
     pub(crate) bytes: Bytes,
-    pub(crate) memory: Memory,
+    pub(crate) memory: BodyMemory,
 }
 
 /// Memory that a body holds in the pools.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct BodyMemory {
     small: Share,
     large: Share,
 }
 
 /// Body that is being received.
-struct Arriving {
+struct ArrivingBody {
     /// The tenant whose memory the body takes.
     tenant: Tenant,
-    /// Length from `Content-Length`.
-    declared: Option<usize>,
-    memory: Memory,
+    /// From `Content-Length`.
+    announced_bytes: Option<usize>,
+    memory: BodyMemory,
     /// Number of bytes that `memory` covers.
-    reserved: usize,
+    reserved_bytes: usize,
     /// First piece; a body that arrives in one piece is not copied.
     first: Bytes,
     /// All pieces, once there are several.
     all: Vec<u8>,
 }
 
-impl Bodies {
+impl BodyReader {
     pub(crate) fn new(settings: &Settings, pools: Arc<Pools>) -> Self {
         Self {
             bytes_max: settings.request_bytes_max,
@@ -70,7 +70,7 @@ impl Bodies {
     }
 
     /// Reads the whole body. Refuses a body as soon as it is known to be too large.
-    pub(crate) async fn read(&self, tenant: impl Into<Tenant>, body: Body) -> Result<ReadBody, Failure> {
+    pub(crate) async fn read(&self, tenant: impl Into<Tenant>, body: Body) -> Result<ReceivedBody, Failure> {
         self.read_within(self.bytes_max, tenant.into(), body).await
     }
 
@@ -79,7 +79,7 @@ impl Bodies {
         &self,
         tenant: impl Into<Tenant>,
         body: Body,
-    ) -> Result<ReadBody, Failure> {
+    ) -> Result<ReceivedBody, Failure> {
         self.read_within(self.batch_bytes_max, tenant.into(), body).await
     }
 
@@ -87,19 +87,25 @@ impl Bodies {
     pub(crate) async fn grow(
         &self,
         tenant: Tenant,
-        memory: &mut Memory,
+        memory: &mut BodyMemory,
         bytes: usize,
     ) -> Result<(), Failure> {
-        let in_large = bytes.saturating_sub(memory.small.bytes());
-        self.pools.large.grow(tenant, &mut memory.large, in_large).await
+        let large_bytes = bytes.saturating_sub(memory.small.bytes());
+        self.pools.large.grow(tenant, &mut memory.large, large_bytes).await
     }
 
-    async fn read_within(&self, bytes_max: usize, tenant: Tenant, body: Body) -> Result<ReadBody, Failure> {
-        let declared = body.size_hint().exact().map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-        if declared.is_some_and(|bytes| bytes > bytes_max) {
+    async fn read_within(
+        &self,
+        bytes_max: usize,
+        tenant: Tenant,
+        body: Body,
+    ) -> Result<ReceivedBody, Failure> {
+        let announced_bytes =
+            body.size_hint().exact().map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        if announced_bytes.is_some_and(|bytes| bytes > bytes_max) {
             return Err(too_large(bytes_max));
         }
-        match timeout(self.read_time_max, self.collect(bytes_max, tenant, body, declared)).await {
+        match timeout(self.read_time_max, self.collect(bytes_max, tenant, body, announced_bytes)).await {
             Ok(read) => read,
             Err(_) => Err(too_slow("The request body did not arrive within", self.read_time_max)),
         }
@@ -110,13 +116,13 @@ impl Bodies {
         bytes_max: usize,
         tenant: Tenant,
         mut body: Body,
-        declared: Option<usize>,
-    ) -> Result<ReadBody, Failure> {
-        let mut arriving = Arriving {
+        announced_bytes: Option<usize>,
+    ) -> Result<ReceivedBody, Failure> {
+        let mut arriving = ArrivingBody {
             tenant,
-            declared,
-            memory: Memory::default(),
-            reserved: 0,
+            announced_bytes,
+            memory: BodyMemory::default(),
+            reserved_bytes: 0,
             first: Bytes::new(),
             all: Vec::new(),
         };
@@ -139,21 +145,26 @@ impl Bodies {
 
     /// Reserves memory for the bytes that have arrived, rounded up to a power of two. Bytes that are only announced get
     /// no memory: a client must send bytes to make others wait. Rounding keeps the number of waits small.
-    async fn reserve(&self, arriving: &mut Arriving, more: usize, bytes_max: usize) -> Result<(), Failure> {
-        let needed = arriving.length() + more;
-        if needed <= arriving.reserved {
+    async fn reserve(
+        &self,
+        arriving: &mut ArrivingBody,
+        more_bytes: usize,
+        bytes_max: usize,
+    ) -> Result<(), Failure> {
+        let needed = arriving.length() + more_bytes;
+        if needed <= arriving.reserved_bytes {
             return Ok(());
         }
-        let max = arriving.declared.unwrap_or(bytes_max).max(needed);
-        let wanted = needed.next_power_of_two().max(STEP_BYTES_MIN).min(max);
+        let max = arriving.announced_bytes.unwrap_or(bytes_max).max(needed);
+        let wanted = needed.next_power_of_two().max(RESERVATION_BYTES_MIN).min(max);
         // A body announced as large takes nothing from the pool of small bodies. A body without an announced length
         // may be small.
-        let is_large = arriving.declared.is_some_and(|bytes| bytes > LARGE_BYTES);
-        let small = if is_large { 0 } else { wanted.min(LARGE_BYTES) };
+        let is_large = arriving.announced_bytes.is_some_and(|bytes| bytes > SMALL_BYTES_MAX);
+        let small = if is_large { 0 } else { wanted.min(SMALL_BYTES_MAX) };
         let tenant = arriving.tenant;
         self.pools.small.grow(tenant, &mut arriving.memory.small, small).await?;
         self.pools.large.grow(tenant, &mut arriving.memory.large, wanted - small).await?;
-        arriving.reserved = wanted;
+        arriving.reserved_bytes = wanted;
         Ok(())
     }
 }
@@ -162,7 +173,7 @@ fn too_large(bytes_max: usize) -> Failure {
     Reason::RequestTooLarge { bytes_max }.into()
 }
 
-impl Arriving {
+impl ArrivingBody {
     fn length(&self) -> usize {
         self.first.len().max(self.all.len())
     }
@@ -174,14 +185,14 @@ impl Arriving {
             return;
         }
         // The buffer grows with the reserved memory, not at once to the announced length.
-        self.all.reserve_exact(self.reserved - self.all.len());
+        self.all.reserve_exact(self.reserved_bytes - self.all.len());
         if self.all.is_empty() {
             self.all.extend_from_slice(&self.first);
         }
         self.all.extend_from_slice(&data);
     }
 
-    fn finish(mut self) -> ReadBody {
+    fn finish(mut self) -> ReceivedBody {
         let length = self.length();
         let small = self.memory.small.bytes().min(length);
         drop(self.memory.large.split_above(length - small));
@@ -189,7 +200,7 @@ impl Arriving {
         // Frees the capacity for bytes that never came.
         self.all.shrink_to_fit();
         let bytes = if self.all.is_empty() { self.first } else { self.all.into() };
-        ReadBody { bytes, memory: self.memory }
+        ReceivedBody { bytes, memory: self.memory }
     }
 }
 
@@ -207,23 +218,23 @@ mod tests {
     use super::*;
     use crate::memory::Pool;
 
-    const ONE: ServerId = ServerId(1);
+    const SERVER_1: ServerId = ServerId(1);
     const MIB: usize = 1 << 20;
-    const PIECE: usize = 64 << 10;
+    const PIECE_BYTES: usize = 64 << 10;
 
-    /// Bodies with memory for each server: 4 MiB for small ones and 4 MiB for large ones.
-    fn bodies(request_bytes_max: usize) -> Bodies {
+    /// Reader with memory for each server: 4 MiB for small bodies and 4 MiB for large ones.
+    fn new_body_reader(request_bytes_max: usize) -> BodyReader {
         let settings = Settings { request_bytes_max, ..Settings::default() };
         let pools = Pools {
             small: Pool::new(16 * MIB, 4 * MIB, settings.times.memory_wait),
             large: Pool::new(16 * MIB, 4 * MIB, settings.times.memory_wait),
             answers: Pool::new(MIB, MIB, settings.times.memory_wait),
         };
-        Bodies::new(&settings, Arc::new(pools))
+        BodyReader::new(&settings, Arc::new(pools))
     }
 
-    fn free(bodies: &Bodies) -> (usize, usize) {
-        (bodies.pools.small.free_bytes(), bodies.pools.large.free_bytes())
+    fn free(body_reader: &BodyReader) -> (usize, usize) {
+        (body_reader.pools.small.free_bytes(), body_reader.pools.large.free_bytes())
     }
 
     fn in_pieces(pieces: &[&'static [u8]]) -> Body {
@@ -250,7 +261,7 @@ mod tests {
             if self.left == 0 {
                 return if self.length == 0 { Poll::Ready(None) } else { Poll::Pending };
             }
-            let piece = PIECE.min(self.left);
+            let piece = PIECE_BYTES.min(self.left);
             self.left -= piece;
             self.length -= piece;
             Poll::Ready(Some(Ok(hyper::body::Frame::data(vec![0; piece].into()))))
@@ -267,81 +278,89 @@ mod tests {
 
     /// Body of unknown length that sends `arriving` bytes and then stalls.
     fn endless(arriving: usize) -> Body {
-        let pieces = std::iter::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![0; PIECE])));
-        Body::from_stream(stream::iter(pieces.take(arriving / PIECE)).chain(stream::pending()))
+        let pieces = std::iter::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![0; PIECE_BYTES])));
+        Body::from_stream(stream::iter(pieces.take(arriving / PIECE_BYTES)).chain(stream::pending()))
     }
 
     #[tokio::test]
-    async fn pieces_are_put_together_and_counted() {
-        let bodies = bodies(10);
-        let read = bodies.read(ONE, in_pieces(&[b"01", b"", b"234", b"56789"])).await.unwrap();
+    async fn a_body_in_pieces_is_joined_and_its_total_is_limited() {
+        let body_reader = new_body_reader(10);
+        let read = body_reader.read(SERVER_1, in_pieces(&[b"01", b"", b"234", b"56789"])).await.unwrap();
         assert_eq!(&read.bytes[..], b"0123456789");
-        let refused = bodies.read(ONE, in_pieces(&[b"01234", b"567890"])).await.unwrap_err();
+        let refused = body_reader.read(SERVER_1, in_pieces(&[b"01234", b"567890"])).await.unwrap_err();
         assert!(matches!(refused.reason, Reason::RequestTooLarge { bytes_max: 10 }));
     }
 
     #[tokio::test]
-    async fn a_declared_length_over_the_limit_is_refused_unread() {
-        let refused = bodies(10).read(ONE, announced(11, 0)).await.unwrap_err();
+    async fn an_announced_length_over_the_limit_is_refused_unread() {
+        let refused = new_body_reader(10).read(SERVER_1, announced(11, 0)).await.unwrap_err();
         assert!(matches!(refused.reason, Reason::RequestTooLarge { bytes_max: 10 }));
     }
 
     #[tokio::test]
     async fn a_body_counts_by_its_length_until_it_is_dropped() {
-        let bodies = bodies(8 * MIB);
-        let all = free(&bodies);
-        let small = bodies.read(ONE, announced(100_000, 100_000)).await.unwrap();
+        let body_reader = new_body_reader(8 * MIB);
+        let all = free(&body_reader);
+        let small = body_reader.read(SERVER_1, announced(100_000, 100_000)).await.unwrap();
         assert_eq!(
             (small.bytes.len(), small.memory.small.bytes(), small.memory.large.bytes()),
             (100_000, 98 << 10, 0)
         );
-        let large = bodies.read(ONE, announced(3 * MIB, 3 * MIB)).await.unwrap();
+        let large = body_reader.read(SERVER_1, announced(3 * MIB, 3 * MIB)).await.unwrap();
         assert_eq!((large.memory.small.bytes(), large.memory.large.bytes()), (0, 3 * MIB));
         drop(large);
-        let pieces = std::iter::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![7; PIECE])));
-        let unknown = bodies.read(ONE, Body::from_stream(stream::iter(pieces.take(20)))).await.unwrap();
-        assert_eq!(unknown.bytes, vec![7; 20 * PIECE]);
-        assert_eq!((unknown.memory.small.bytes(), unknown.memory.large.bytes()), (LARGE_BYTES, MIB));
+        let pieces = std::iter::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![7; PIECE_BYTES])));
+        let unknown =
+            body_reader.read(SERVER_1, Body::from_stream(stream::iter(pieces.take(20)))).await.unwrap();
+        assert_eq!(unknown.bytes, vec![7; 20 * PIECE_BYTES]);
+        assert_eq!((unknown.memory.small.bytes(), unknown.memory.large.bytes()), (SMALL_BYTES_MAX, MIB));
         drop((small, unknown));
-        assert_eq!(free(&bodies), all);
+        assert_eq!(free(&body_reader), all);
         // A body larger than the server's share takes the whole share. It is accepted while the server has no other
         // large body.
-        assert_eq!(bodies.read(ONE, announced(8 * MIB, 8 * MIB)).await.unwrap().bytes.len(), 8 * MIB);
+        assert_eq!(
+            body_reader.read(SERVER_1, announced(8 * MIB, 8 * MIB)).await.unwrap().bytes.len(),
+            8 * MIB
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_announced_length_takes_no_memory() {
-        let bodies = bodies(8 * MIB);
-        let all = free(&bodies);
-        let mut idle: Vec<_> = (0..100).map(|_| Box::pin(bodies.read(ONE, announced(8 * MIB, 0)))).collect();
+        let body_reader = new_body_reader(8 * MIB);
+        let all = free(&body_reader);
+        let mut idle: Vec<_> =
+            (0..100).map(|_| Box::pin(body_reader.read(SERVER_1, announced(8 * MIB, 0)))).collect();
         for reading in &mut idle {
             assert!(reading.now_or_never().is_none());
         }
-        assert_eq!(free(&bodies), all);
+        assert_eq!(free(&body_reader), all);
     }
 
     #[tokio::test(start_paused = true)]
     async fn small_bodies_do_not_wait_for_large_ones() {
-        let bodies = bodies(8 * MIB);
+        let body_reader = new_body_reader(8 * MIB);
         let mut large = Vec::new();
         for body in [announced(8 * MIB, 3 * MIB), announced(8 * MIB, 3 * MIB), endless(3 * MIB)] {
-            large.push(Box::pin(bodies.read(ONE, body)));
+            large.push(Box::pin(body_reader.read(SERVER_1, body)));
             assert!(large.last_mut().unwrap().now_or_never().is_none());
         }
-        assert_eq!(bodies.pools.large.free_bytes(), 12 * MIB);
+        assert_eq!(body_reader.pools.large.free_bytes(), 12 * MIB);
         let begun = Instant::now();
-        bodies.read(ONE, announced(LARGE_BYTES, LARGE_BYTES)).await.unwrap();
-        bodies.read(ONE, in_pieces(&[b"{", b"}"])).await.unwrap();
-        bodies.read(ServerId(2), announced(3 * MIB, 3 * MIB)).await.expect("others have their own share");
+        body_reader.read(SERVER_1, announced(SMALL_BYTES_MAX, SMALL_BYTES_MAX)).await.unwrap();
+        body_reader.read(SERVER_1, in_pieces(&[b"{", b"}"])).await.unwrap();
+        body_reader
+            .read(ServerId(2), announced(3 * MIB, 3 * MIB))
+            .await
+            .expect("others have their own share");
         assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
     async fn large_bodies_that_wait_for_each_other_do_not_deadlock() {
-        let bodies = bodies(8 * MIB);
-        let all = free(&bodies);
+        let body_reader = new_body_reader(8 * MIB);
+        let all = free(&body_reader);
         let begun = Instant::now();
-        let reads = (0..6).map(|_| bodies.read(ONE, announced(3 * MIB, 3 * MIB)));
+        let reads = (0..6).map(|_| body_reader.read(SERVER_1, announced(3 * MIB, 3 * MIB)));
         let outcomes = futures_util::future::join_all(reads.map(|read| async {
             // Each request keeps its memory while it works.
             let read = read.await;
@@ -351,15 +370,15 @@ mod tests {
         let refused: Vec<Failure> = outcomes.await.into_iter().filter_map(Result::err).collect();
         assert!(refused.len() < 6 && begun.elapsed() < Duration::from_secs(30), "{refused:?}");
         assert!(refused.iter().all(|failure| matches!(failure.reason, Reason::Unavailable(_))));
-        assert_eq!(free(&bodies), all);
+        assert_eq!(free(&body_reader), all);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_stops_or_does_not_end_is_given_up() {
-        let bodies = bodies(MIB);
-        let all = free(&bodies);
-        for body in [announced(MIB, PIECE), announced(10, 0), endless(PIECE)] {
-            let refused = bodies.read(ONE, body).await.unwrap_err();
+    async fn a_body_that_stalls_or_takes_too_long_is_refused() {
+        let body_reader = new_body_reader(MIB);
+        let all = free(&body_reader);
+        for body in [announced(MIB, PIECE_BYTES), announced(10, 0), endless(PIECE_BYTES)] {
+            let refused = body_reader.read(SERVER_1, body).await.unwrap_err();
             let message = refused.reason.row().message.into_owned();
             assert_eq!(message, "Nothing more of the request body arrived for 20 seconds");
         }
@@ -368,8 +387,8 @@ mod tests {
                 sleep(Duration::from_secs(19)).await;
                 piece
             });
-        let refused = bodies.read(ONE, Body::from_stream(dripping)).await.unwrap_err();
+        let refused = body_reader.read(SERVER_1, Body::from_stream(dripping)).await.unwrap_err();
         assert!(refused.reason.row().message.contains("within 120 seconds"));
-        assert_eq!(free(&bodies), all);
+        assert_eq!(free(&body_reader), all);
     }
 }

@@ -54,10 +54,10 @@ impl Boundary {
     /// Answers one request that arrived on a connection from `socket`.
     pub(crate) async fn answer(&self, mode: Mode, socket: Peer, request: Request<Body>) -> Response {
         let headers = request.headers();
-        let peer = peer::find(socket, headers, &self.trusted_proxies);
+        let peer = peer::resolve(socket, headers, &self.trusted_proxies);
         let info = RequestInfo::new(headers, peer);
         let (method, uri, version) = (request.method().clone(), request.uri().clone(), request.version());
-        let (mut request, body_reading) = drain::watch(request);
+        let (mut request, body_read_state) = drain::watch(request);
         request.extensions_mut().insert(info.clone());
         request.extensions_mut().insert(peer);
 
@@ -68,21 +68,22 @@ impl Boundary {
         let answering = async {
             if is_refused {
                 let cause = "too many requests from one address are in progress".to_owned();
-                return envelope::failed(&info, &Reason::Unavailable(cause).into());
+                return envelope::failure_response(&info, &Reason::Unavailable(cause).into());
             }
             self.route(mode, peer, request).await
         };
         let answer = AssertUnwindSafe(answering).catch_unwind().await;
         // The panic message may quote addresses and content, so it is not logged here; the process's panic hook
         // logs the source location.
-        let mut response =
-            answer.unwrap_or_else(|_| envelope::failed(&info, &Reason::Internal("a panic".into()).into()));
+        let mut response = answer.unwrap_or_else(|_| {
+            envelope::failure_response(&info, &Reason::Internal("a panic".into()).into())
+        });
 
         let headers = response.headers_mut();
         let id = HeaderValue::from_str(&info.id).expect("a request id is visible ASCII");
         headers.insert(X_REQUEST_ID, id);
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if body_reading.ends_connection() && version < Version::HTTP_2 {
+        if body_read_state.must_close_connection() && version < Version::HTTP_2 {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         let fields = response.extensions_mut().remove::<LogFields>();
@@ -103,7 +104,7 @@ impl Boundary {
         );
         match permit.flatten() {
             // The permit is held until the answer is sent.
-            Some(permit) => response.map(|body| permit_body::hold(body, permit)),
+            Some(permit) => response.map(|body| permit_body::attach(body, permit)),
             None => response,
         }
     }
@@ -125,9 +126,9 @@ impl Boundary {
             Mode::RedirectToHttps { port } if !peer.tls => redirect::answer(&request, port),
             Mode::RedirectToHttps { .. } | Mode::Serve => {
                 let host = host::of(&request);
-                let other =
-                    self.virtual_host.as_ref().filter(|site| host.is_some_and(|host| (site.is_host)(host)));
-                let router = other.map_or(&self.router, |site| &site.router);
+                let virtual_host =
+                    self.virtual_host.as_ref().filter(|one| host.is_some_and(|host| (one.is_host)(host)));
+                let router = virtual_host.map_or(&self.router, |virtual_host| &virtual_host.router);
                 router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
             }
         }
@@ -136,7 +137,7 @@ impl Boundary {
 
 fn bad_request(request: &Request<Body>, message: &'static str) -> Response {
     let info = request.extensions().get::<RequestInfo>().expect("it was put there before");
-    envelope::failed(info, &Reason::BadRequest(message).into())
+    envelope::failure_response(info, &Reason::BadRequest(message).into())
 }
 
 /// Removes slashes at the end of a path under `/api/`: some clients add one to the path of an endpoint.
@@ -160,12 +161,12 @@ fn without_trailing_slash(uri: &mut Uri) {
 
 /// Beginnings of paths that continue with a token. Anybody who has the token can unsubscribe a recipient, read the
 /// records of a domain, or fill a request inspector.
-const TOKEN_PATHS: [&str; 5] = ["/c/", "/o/", "/u/", "/dns/", "/inspect/"];
+const TOKEN_PATH_PREFIXES: [&str; 5] = ["/c/", "/o/", "/u/", "/dns/", "/inspect/"];
 
 /// Cuts the token off a path. Queries, which have the tokens of invitations and resets, are not logged at all.
 fn logged_path(path: &str) -> &str {
-    if let Some(kind) = TOKEN_PATHS.into_iter().find(|kind| path.starts_with(kind)) {
-        return kind;
+    if let Some(prefix) = TOKEN_PATH_PREFIXES.into_iter().find(|prefix| path.starts_with(prefix)) {
+        return prefix;
     }
     let end = path.char_indices().nth(LOGGED_PATH_CHARS_MAX).map_or(path.len(), |(at, _)| at);
     &path[..end]
@@ -183,13 +184,13 @@ mod tests {
     use crate::blocking_pool;
 
     async fn explode() -> Response {
-        blocking_pool::run(|| panic!("the cause")).await.expect("it panics")
+        blocking_pool::run_on_blocking_thread(|| panic!("the cause")).await.expect("it panics")
     }
 
     #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Log {
+    impl io::Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -202,7 +203,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_answered_and_logged_without_its_text() {
-        let log = Log::default();
+        let log = LogBuffer::default();
         // With one dispatcher, the first thread that reaches a log line decides for all threads whether that line is
         // enabled, and threads of other tests have no subscriber. With two dispatchers, tracing asks both.
         let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
@@ -233,8 +234,8 @@ mod tests {
     }
 
     #[test]
-    fn slashes_at_the_end_of_an_endpoint_do_not_count() {
-        for (given, expected) in [
+    fn trailing_slashes_of_an_endpoint_are_removed() {
+        for (requested, expected) in [
             ("/api/v1/send/message/", "/api/v1/send/message"),
             ("/api/v1/send/message//?a=/", "/api/v1/send/message?a=/"),
             ("/api/v1/send/message", "/api/v1/send/message"),
@@ -242,7 +243,7 @@ mod tests {
             ("/u/token/", "/u/token/"),
             ("/", "/"),
         ] {
-            let mut uri: Uri = given.parse().unwrap();
+            let mut uri: Uri = requested.parse().unwrap();
             without_trailing_slash(&mut uri);
             assert_eq!(uri, expected);
         }
@@ -251,8 +252,8 @@ mod tests {
     #[test]
     fn logged_paths_are_cut_and_hide_tokens() {
         assert_eq!(logged_path("/api"), "/api");
-        for kind in TOKEN_PATHS {
-            assert_eq!(logged_path(&format!("{kind}secret")), kind);
+        for prefix in TOKEN_PATH_PREFIXES {
+            assert_eq!(logged_path(&format!("{prefix}secret")), prefix);
         }
         assert_eq!(logged_path("/dns/secret/zone"), "/dns/");
         assert_eq!(logged_path(&"x".repeat(300)).len(), 200);

@@ -21,8 +21,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::boundary::Boundary;
-use crate::unsent::Unsent;
-use crate::watched_io::{Activity, WatchedIo};
+use crate::unsent_answers::UnsentAnswers;
+use crate::watched_io::{ConnectionActivity, WatchedIo};
 use crate::{Mode, TimeLimits};
 
 /// HTTP/1.1: maximum bytes of request line and headers together; hyper also limits single reads to this.
@@ -36,7 +36,7 @@ const H2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 /// HTTP/2: interval of keep-alive pings, and timeout for their answers.
 const H2_PING: Duration = Duration::from_secs(20);
 /// A connection that is shutting down may keep writing a large answer to a slow reader for this long.
-const LAST_ANSWER_MAX: Duration = Duration::from_mins(10);
+const LAST_ANSWER_TIME_MAX: Duration = Duration::from_mins(10);
 /// Minimum bytes that a connection that is shutting down must write within each stall limit; more than the pings of
 /// HTTP/2 take.
 const LAST_ANSWER_BYTES_MIN: u64 = 1 << 10;
@@ -47,8 +47,8 @@ pub(crate) enum Phase {
     Running,
     /// Requests in flight may finish.
     Stopping,
-    /// All connections are closed now.
-    Gone,
+    /// The remaining connections are closed at once.
+    CutOff,
 }
 
 /// State shared by the connections of a listener.
@@ -67,9 +67,10 @@ impl Connections {
         mode: Mode,
         times: TimeLimits,
     ) -> Arc<Self> {
-        Arc::new(Self { boundary, protocol: protocol(times), tls, mode, times })
+        Arc::new(Self { boundary, protocol: protocol_builder(times), tls, mode, times })
     }
 
+    /// Serves one connection until it ends; a failed TLS handshake ends it.
     pub(crate) async fn serve(self: Arc<Self>, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
         let Ok(address) = stream.peer_addr() else { return };
         // Turns off Nagle's algorithm: small answers must not wait for acknowledgements.
@@ -77,7 +78,7 @@ impl Connections {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         let Some(tls) = &self.tls else {
-            return self.speak(stream, Peer { address: address.ip(), tls: false }, phase).await;
+            return self.serve_http(stream, Peer { address: address.ip(), tls: false }, phase).await;
         };
         let handshake = timeout(self.times.tls_handshake, tls.accept(stream));
         let accepted = tokio::select! {
@@ -85,33 +86,34 @@ impl Connections {
             _ = phase.changed() => return,
         };
         match accepted {
-            Ok(Ok(stream)) => self.speak(stream, Peer { address: address.ip(), tls: true }, phase).await,
+            Ok(Ok(stream)) => self.serve_http(stream, Peer { address: address.ip(), tls: true }, phase).await,
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake took too long"),
         }
     }
 
-    async fn speak<S>(&self, stream: S, peer: Peer, mut phase: watch::Receiver<Phase>)
+    async fn serve_http<S>(&self, stream: S, peer: Peer, mut phase: watch::Receiver<Phase>)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let activity = Arc::new(Activity::default());
-        let unsent = Arc::new(Unsent::default());
+        let activity = Arc::new(ConnectionActivity::default());
+        let unsent_answers = Arc::new(UnsentAnswers::default());
         let service = service_fn(|request: Request<Incoming>| {
-            let (boundary, mode, busy) = (Arc::clone(&self.boundary), self.mode, activity.begin());
-            let unsent = Arc::clone(&unsent);
+            let (boundary, mode, request_guard) =
+                (Arc::clone(&self.boundary), self.mode, activity.begin_request());
+            let unsent_answers = Arc::clone(&unsent_answers);
             async move {
                 let response = boundary.answer(mode, peer, request.map(Body::new)).await;
-                drop(busy);
-                Ok::<_, Infallible>(response.map(|body| unsent.watch(body)))
+                drop(request_guard);
+                Ok::<_, Infallible>(response.map(|body| unsent_answers.watch(body)))
             }
         });
-        let stream = WatchedIo::new(stream, Arc::clone(&activity), self.times.first_request);
+        let stream = WatchedIo::new(stream, Arc::clone(&activity), self.times.request_head);
         let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(stream), service));
         // Fires when the first request is late or the connection may have idled too long. While the connection is
-        // ending, the timer fires for each check of `ending`.
-        let mut timer = pin!(sleep(self.times.first_request));
-        let mut ending: Option<Ending> = None;
+        // shutting down, the timer fires for each check of `shutdown`.
+        let mut timer = pin!(sleep(self.times.request_head));
+        let mut shutdown: Option<ShutdownProgress> = None;
         let mut cut_off_at: Option<Instant> = None;
         let mut stall_checks = interval(self.times.body_stall);
         stall_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -124,42 +126,44 @@ impl Connections {
                     return;
                 }
                 changed = phase.changed() => {
-                    if changed.is_err() || *phase.borrow_and_update() == Phase::Gone {
+                    if changed.is_err() || *phase.borrow_and_update() == Phase::CutOff {
                         return;
                     }
                     connection.as_mut().graceful_shutdown();
                 }
                 _ = stall_checks.tick() => {
                     let stall_max = 2 * self.times.body_stall;
-                    if !unsent.has_stalled(stall_max) {
+                    if !unsent_answers.has_stalled(stall_max) {
                         continue;
                     }
-                    // The other streams of an HTTP/2 connection may finish first, for up to `LAST_ANSWER_MAX`.
-                    let until = *cut_off_at.get_or_insert_with(|| {
+                    // The other streams of an HTTP/2 connection may finish first, for up to `LAST_ANSWER_TIME_MAX`.
+                    let cut_off_at = *cut_off_at.get_or_insert_with(|| {
                         connection.as_mut().graceful_shutdown();
-                        Instant::now() + LAST_ANSWER_MAX
+                        Instant::now() + LAST_ANSWER_TIME_MAX
                     });
-                    let has_others = activity.is_busy() || !unsent.has_only_stalled(stall_max);
-                    if !has_others || Instant::now() >= until {
+                    let has_others = activity.is_busy() || !unsent_answers.has_only_stalled(stall_max);
+                    if !has_others || Instant::now() >= cut_off_at {
                         tracing::info!("connection closed: the client does not read its response");
                         return;
                     }
                 }
                 () = timer.as_mut() => {
                     let written = activity.written_bytes();
-                    if let Some(ending) = &mut ending {
-                        if ending.is_over(written) {
+                    if let Some(shutdown) = &mut shutdown {
+                        if shutdown.is_over(written) {
                             return;
                         }
                         timer.as_mut().reset(Instant::now() + self.times.body_stall);
                         continue;
                     }
-                    let until = activity.may_idle_until(self.times.idle).filter(|until| *until > Instant::now());
-                    if until.is_none() {
+                    let idle_deadline = activity.idle_deadline(self.times.idle);
+                    let idle_deadline = idle_deadline.filter(|deadline| *deadline > Instant::now());
+                    if idle_deadline.is_none() {
                         connection.as_mut().graceful_shutdown();
-                        ending = Some(Ending { until: Instant::now() + LAST_ANSWER_MAX, written });
+                        let deadline = Instant::now() + LAST_ANSWER_TIME_MAX;
+                        shutdown = Some(ShutdownProgress { deadline, written_bytes: written });
                     }
-                    timer.as_mut().reset(until.unwrap_or_else(|| Instant::now() + self.times.body_stall));
+                    timer.as_mut().reset(idle_deadline.unwrap_or_else(|| Instant::now() + self.times.body_stall));
                 }
             }
         }
@@ -167,22 +171,22 @@ impl Connections {
 }
 
 /// Progress of a connection that is shutting down.
-struct Ending {
-    until: Instant,
-    /// Bytes written at the last check.
-    written: u64,
+struct ShutdownProgress {
+    deadline: Instant,
+    /// Bytes written until the last check.
+    written_bytes: u64,
 }
 
-impl Ending {
-    /// Whether the client reads too little or the time is up.
-    fn is_over(&mut self, written: u64) -> bool {
-        let is_stalled = written < self.written + LAST_ANSWER_BYTES_MIN;
-        self.written = written;
-        is_stalled || Instant::now() >= self.until
+impl ShutdownProgress {
+    /// Whether the client reads too little or the time is up; `written_bytes` is the number until now.
+    fn is_over(&mut self, written_bytes: u64) -> bool {
+        let is_stalled = written_bytes < self.written_bytes + LAST_ANSWER_BYTES_MIN;
+        self.written_bytes = written_bytes;
+        is_stalled || Instant::now() >= self.deadline
     }
 }
 
-fn protocol(times: TimeLimits) -> Builder<TokioExecutor> {
+fn protocol_builder(times: TimeLimits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()

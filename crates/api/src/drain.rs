@@ -19,46 +19,49 @@ use tokio::time::timeout;
 const DRAIN_BYTES_MAX: usize = 64 << 20;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 /// A body of at most this size is drained quickly enough to keep the connection.
-const KEEP_BYTES_MAX: u64 = 64 << 10;
+const KEEP_CONNECTION_BYTES_MAX: u64 = 64 << 10;
 
 /// Whether a request's body was read; decides whether the connection is closed after the answer.
 #[derive(Debug)]
-pub(crate) struct BodyReading {
+pub(crate) struct BodyReadState {
     /// Whether the body was read to its end.
-    finished: Arc<AtomicBool>,
+    is_finished: Arc<AtomicBool>,
     /// Whether the connection can be kept although the body is unread: the client sends the body anyway, and the body
     /// is small.
     can_keep_connection: bool,
 }
 
-impl BodyReading {
-    pub(crate) fn ends_connection(&self) -> bool {
-        !self.finished.load(Ordering::Relaxed) && !self.can_keep_connection
+impl BodyReadState {
+    pub(crate) fn must_close_connection(&self) -> bool {
+        !self.is_finished.load(Ordering::Relaxed) && !self.can_keep_connection
     }
 }
 
 /// Watches the body: if it is dropped before its end, the remainder is drained in the background.
-pub(crate) fn watch(request: Request<Body>) -> (Request<Body>, BodyReading) {
+pub(crate) fn watch(request: Request<Body>) -> (Request<Body>, BodyReadState) {
     let (parts, body) = request.into_parts();
-    let finished = Arc::new(AtomicBool::new(body.is_end_stream()));
+    let is_finished = Arc::new(AtomicBool::new(body.is_end_stream()));
     // A client that waits for 100 Continue has sent no body, and will send none once it sees the answer.
-    let waits = parts.headers.contains_key(EXPECT);
-    let can_keep_connection = !waits && body.size_hint().upper().is_some_and(|bytes| bytes <= KEEP_BYTES_MAX);
-    let body_reading = BodyReading { finished: Arc::clone(&finished), can_keep_connection };
+    let awaits_continue = parts.headers.contains_key(EXPECT);
+    let can_keep_connection =
+        !awaits_continue && body.size_hint().upper().is_some_and(|bytes| bytes <= KEEP_CONNECTION_BYTES_MAX);
+    let body_read_state = BodyReadState { is_finished: Arc::clone(&is_finished), can_keep_connection };
     if body.is_end_stream() {
-        return (Request::from_parts(parts, body), body_reading);
+        return (Request::from_parts(parts, body), body_read_state);
     }
-    let watched = Body::new(Watched { body, finished, drains: !waits });
-    (Request::from_parts(parts, watched), body_reading)
+    let watched = Body::new(DrainedBody { body, is_finished, drains_on_drop: !awaits_continue });
+    (Request::from_parts(parts, watched), body_read_state)
 }
 
-struct Watched {
+/// Request body that drains its remainder when it is dropped.
+struct DrainedBody {
     body: Body,
-    finished: Arc<AtomicBool>,
-    drains: bool,
+    is_finished: Arc<AtomicBool>,
+    /// False if the client sends no body before it sees `100 Continue`.
+    drains_on_drop: bool,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for DrainedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -68,7 +71,7 @@ impl HttpBody for Watched {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
         if self.body.is_end_stream() || !matches!(frame, Some(Ok(_))) {
-            self.finished.store(true, Ordering::Relaxed);
+            self.is_finished.store(true, Ordering::Relaxed);
         }
         Poll::Ready(frame)
     }
@@ -82,9 +85,9 @@ impl HttpBody for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for DrainedBody {
     fn drop(&mut self) {
-        if self.finished.load(Ordering::Relaxed) || !self.drains {
+        if self.is_finished.load(Ordering::Relaxed) || !self.drains_on_drop {
             return;
         }
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -99,7 +102,7 @@ async fn discard(mut body: Body) {
     let mut left = DRAIN_BYTES_MAX;
     while let Some(Ok(frame)) = body.frame().await {
         match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
-            Some(fewer) => left = fewer,
+            Some(remaining) => left = remaining,
             None => return,
         }
     }

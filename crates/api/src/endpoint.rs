@@ -15,20 +15,20 @@ use postroad_delivery::QueueAdmin;
 use postroad_events::WebhookTester;
 use postroad_net::limits::{FairPermit, FairPool};
 
-use crate::answers::Answers;
+use crate::answer_writer::AnswerWriter;
 use crate::auth::{AuthRejection, Authenticate};
 use crate::blocking_pool::BlockingPool;
-use crate::body::{Bodies, Memory};
+use crate::body::{BodyMemory, BodyReader};
 use crate::envelope::{self, Payload, Success};
 use crate::failure::{Failure, Reason};
-use crate::memory::{LARGE_BYTES, Share};
+use crate::memory::{SMALL_BYTES_MAX, Share};
 use crate::request_info::RequestInfo;
 use crate::state::ApiState;
 use crate::tenant::Tenant;
 use crate::{params, permit_body};
 
 /// Methods that an endpoint accepts, comma-separated as in the header Allow.
-fn methods(operation: Operation) -> &'static str {
+fn allowed_methods(operation: Operation) -> &'static str {
     match operation {
         // Clients of Postal's API call these four endpoints with any of these methods.
         Operation::SendMessage
@@ -49,20 +49,20 @@ pub(crate) struct Call<C = Caller> {
     pub(crate) headers: HeaderMap,
     /// JSON of the request, not parsed yet.
     pub(crate) body: Bytes,
-    pub(crate) answers: Arc<Answers>,
+    pub(crate) answer_writer: Arc<AnswerWriter>,
     /// Posts sample events, if the webhook worker runs in this process.
     pub(crate) webhook_tester: Option<WebhookTester>,
     /// Delivery engine, if it runs in this process.
     pub(crate) queue: Option<QueueAdmin>,
     /// Permits for long work, by tenant: see `ApiState`.
-    samples: Arc<FairPool<Tenant>>,
-    batches: Arc<FairPool<Tenant>>,
-    schedule_changes: Arc<FairPool<Tenant>>,
+    sample_permits: Arc<FairPool<Tenant>>,
+    batch_permits: Arc<FairPool<Tenant>>,
+    schedule_change_permits: Arc<FairPool<Tenant>>,
     /// Runs long work; `None` if the call already runs on a blocking thread.
     blocking_pool: Option<Arc<BlockingPool>>,
     /// Memory of the body, held until the call is done.
-    memory: Memory,
-    bodies: Arc<Bodies>,
+    memory: BodyMemory,
+    body_reader: Arc<BodyReader>,
 }
 
 /// Call by a key of the operator, of an account or of a server.
@@ -71,19 +71,19 @@ pub(crate) type AccountCall = Call<Requester>;
 impl<C> Call<C> {
     /// Whether the body is so large that the handler should free it once it is parsed.
     pub(crate) fn is_large(&self) -> bool {
-        self.body.len() > LARGE_BYTES
+        self.body.len() > SMALL_BYTES_MAX
     }
 
     /// Frees the request's body but keeps its memory reserved, for the values read from it.
-    pub(crate) fn release_body(&mut self) {
+    pub(crate) fn free_body(&mut self) {
         self.body = Bytes::new();
     }
 
     /// Frees the request and its memory, for calls that wait long before they answer.
-    pub(crate) fn release_request(&mut self) {
+    pub(crate) fn free_request(&mut self) {
         self.body = Bytes::new();
         self.headers = HeaderMap::new();
-        self.memory = Memory::default();
+        self.memory = BodyMemory::default();
     }
 
     /// Takes the request's body. Its memory stays reserved.
@@ -93,19 +93,19 @@ impl<C> Call<C> {
 
     /// Reserves memory for a request and the values made from it; 503 if none becomes free in time.
     pub(crate) async fn grow_memory(&mut self, bytes: usize) -> Result<(), Failure> {
-        self.bodies.grow(self.tenant, &mut self.memory, bytes).await
+        self.body_reader.grow(self.tenant, &mut self.memory, bytes).await
     }
 
     /// Waits for a permit to post a sample event. Each tenant has few of them; 503 if none becomes free in time.
     pub(crate) async fn sample_permit(&self) -> Result<FairPermit, Failure> {
-        let permit = self.samples.acquire(self.tenant, 1).await;
+        let permit = self.sample_permits.acquire(self.tenant, 1).await;
         permit.ok_or_else(|| Reason::Unavailable("too many samples are being posted".into()).into())
     }
 
     /// Waits for a permit to change many scheduled messages. Each tenant has few of them; 503 if none becomes free in
     /// time.
-    pub(crate) async fn schedule_permit(&self) -> Result<FairPermit, Failure> {
-        let permit = self.schedule_changes.acquire(self.tenant, 1).await;
+    pub(crate) async fn schedule_change_permit(&self) -> Result<FairPermit, Failure> {
+        let permit = self.schedule_change_permits.acquire(self.tenant, 1).await;
         let full =
             || Reason::Unavailable("too many changes of scheduled messages are in progress".into()).into();
         permit.ok_or_else(full)
@@ -113,13 +113,13 @@ impl<C> Call<C> {
 
     /// Waits for a permit to work on a batch. Each tenant has few of them; 503 if none becomes free in time.
     pub(crate) async fn batch_permit(&self) -> Result<FairPermit, Failure> {
-        let permit = self.batches.acquire(self.tenant, 1).await;
+        let permit = self.batch_permits.acquire(self.tenant, 1).await;
         permit.ok_or_else(|| Reason::Unavailable("too many batches are in progress".into()).into())
     }
 
     /// Reserves memory for an answer that needs `bytes` to build; `None` for a small one.
     pub(crate) async fn reserve_answer(&self, bytes: usize) -> Result<Option<Share>, Failure> {
-        self.answers.reserve(self.tenant, bytes).await
+        self.answer_writer.reserve(self.tenant, bytes).await
     }
 
     /// Runs long work off the async threads.
@@ -136,17 +136,17 @@ impl<C> Call<C> {
 }
 
 /// Handler of an endpoint as one type, so that the code around it is compiled once for each kind of caller.
-pub(crate) type Handle<C> =
+pub(crate) type Handler<C> =
     Arc<dyn Fn(Call<C>) -> BoxFuture<'static, Result<Success<Box<dyn Payload>>, Failure>> + Send + Sync>;
 
 /// Boxes the handler of an endpoint.
-pub(crate) fn boxed<C, T, F, Fut>(handle: F) -> Handle<C>
+pub(crate) fn box_handler<C, T, F, Fut>(handle: F) -> Handler<C>
 where
     T: Payload + 'static,
     F: Fn(Call<C>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
 {
-    Arc::new(move |call| handle(call).map_ok(Success::boxed).boxed())
+    Arc::new(move |call| handle(call).map_ok(Success::box_payload).boxed())
 }
 
 /// Answers a request with the result of `handle`.
@@ -154,9 +154,9 @@ pub(crate) async fn answer<C: Authenticate>(
     state: &ApiState,
     request: Request,
     operation: Operation,
-    handle: Handle<C>,
+    handle: Handler<C>,
 ) -> Response {
-    let info = info(&request);
+    let info = request_info(&request);
     let (parts, body) = request.into_parts();
     let caller = match authenticate::<C>(state, &info, &parts, operation).await {
         Ok(caller) => caller,
@@ -164,33 +164,34 @@ pub(crate) async fn answer<C: Authenticate>(
             // A delayed caller holds no request in memory.
             drop((parts, body));
             tokio::time::sleep(delay).await;
-            return envelope::failed(&info, &failure);
+            return envelope::failure_response(&info, &failure);
         }
     };
     let tenant = caller.tenant();
-    let logged = caller.logged();
-    let Some(permit) = state.in_flight.acquire(tenant, 1).await else {
+    let logged_caller = caller.logged_caller();
+    let Some(permit) = state.call_permits.acquire(tenant, 1).await else {
         let cause = "too many calls of one tenant are in progress".to_owned();
         let full = Err(Reason::Unavailable(cause).into());
-        return envelope::respond(&info, (tenant, logged), &state.answers, full).await;
+        return envelope::respond(&info, (tenant, logged_caller), &state.answer_writer, full).await;
     };
     let outcome = async {
         let is_batch = operation == Operation::SendBatch;
         let body = if is_batch {
-            state.bodies.read_batch(tenant, body).await?
+            state.body_reader.read_batch(tenant, body).await?
         } else {
-            state.bodies.read(tenant, body).await?
+            state.body_reader.read(tenant, body).await?
         };
-        let is_long = is_batch || body.bytes.len() > LARGE_BYTES;
-        let (bodies, batches) = (Arc::clone(&state.bodies), Arc::clone(&state.batches));
-        let schedule_changes = Arc::clone(&state.schedule_changes);
-        let (app, answers) = (state.app.clone(), Arc::clone(&state.answers));
-        let (webhook_tester, samples) = (state.webhook_tester().cloned(), Arc::clone(&state.samples));
+        let is_long = is_batch || body.bytes.len() > SMALL_BYTES_MAX;
+        let (body_reader, batch_permits) = (Arc::clone(&state.body_reader), Arc::clone(&state.batch_permits));
+        let schedule_change_permits = Arc::clone(&state.schedule_change_permits);
+        let (app, answer_writer) = (state.app.clone(), Arc::clone(&state.answer_writer));
+        let (webhook_tester, sample_permits) =
+            (state.webhook_tester().cloned(), Arc::clone(&state.sample_permits));
         let blocking_pool = (!is_long).then(|| Arc::clone(&state.blocking_pool));
         let queue = state.queue().cloned();
         let work = async move {
             let memory = body.memory;
-            let body = params::find(&parts, body.bytes).await?;
+            let body = params::read_json_text(&parts, body.bytes).await?;
             let headers = parts.headers;
             let call = Call {
                 app,
@@ -198,15 +199,15 @@ pub(crate) async fn answer<C: Authenticate>(
                 tenant,
                 headers,
                 body,
-                answers,
+                answer_writer,
                 webhook_tester,
                 queue,
-                samples,
-                batches,
-                schedule_changes,
+                sample_permits,
+                batch_permits,
+                schedule_change_permits,
                 blocking_pool,
                 memory,
-                bodies,
+                body_reader,
             };
             handle(call).await
         };
@@ -218,16 +219,16 @@ pub(crate) async fn answer<C: Authenticate>(
             success.memory.exempt();
         }
         if operation.effect() == Effect::Change {
-            apply_changes(state).await;
+            refresh_delivery(state).await;
         }
     }
-    let response = envelope::respond(&info, (tenant, logged), &state.answers, outcome).await;
+    let response = envelope::respond(&info, (tenant, logged_caller), &state.answer_writer, outcome).await;
     // The permit is held until the answer is sent.
-    response.map(|body| permit_body::hold(body, permit))
+    response.map(|body| permit_body::attach(body, permit))
 }
 
 /// Makes delivery read the change: messages accepted after the answer follow the new rates, suspensions and pools.
-async fn apply_changes(state: &ApiState) {
+async fn refresh_delivery(state: &ApiState) {
     let Some(queue) = state.queue() else { return };
     if let Err(error) = queue.refresh().await {
         tracing::warn!(%error, "delivery could not read a change at once; it reads it within seconds");
@@ -235,17 +236,17 @@ async fn apply_changes(state: &ApiState) {
 }
 
 /// Answers a path under `/api/` that is not an endpoint.
-pub(crate) async fn unknown(request: Request) -> Response {
-    envelope::failed(&info(&request), &Reason::UnknownEndpoint.into())
+pub(crate) async fn answer_unknown_path(request: Request) -> Response {
+    envelope::failure_response(&request_info(&request), &Reason::UnknownEndpoint.into())
 }
 
 /// Answers a wrong method on a path that accepts only GET and HEAD.
-pub(crate) async fn not_get(request: Request) -> Response {
+pub(crate) async fn answer_wrong_method(request: Request) -> Response {
     let reason = Reason::MethodNotAllowed(request.method().clone(), "GET, HEAD");
-    envelope::failed(&info(&request), &reason.into())
+    envelope::failure_response(&request_info(&request), &reason.into())
 }
 
-fn info(request: &Request) -> RequestInfo {
+fn request_info(request: &Request) -> RequestInfo {
     request.extensions().get::<RequestInfo>().expect("the boundary puts it into every request").clone()
 }
 
@@ -255,7 +256,7 @@ async fn authenticate<C: Authenticate>(
     request: &Parts,
     operation: Operation,
 ) -> Result<C, AuthRejection> {
-    let methods = methods(operation);
+    let methods = allowed_methods(operation);
     if !methods.split(", ").any(|method| method == request.method.as_str()) {
         return Err(Reason::MethodNotAllowed(request.method.clone(), methods).into());
     }
@@ -289,19 +290,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_requests_are_read_and_done_on_another_thread() {
+    async fn large_requests_are_processed_on_a_blocking_thread() {
         let folder = TempDir::new().unwrap();
         let app = open_app(&folder).await;
         let key = app.dev_setup().await.unwrap().api_key;
         let state = ApiState::new(app, &Settings::default());
         let here = thread::current().id();
-        for (bytes, is_here) in [(LARGE_BYTES, true), (LARGE_BYTES + 1, false)] {
-            let request = request(&key, vec![b' '; bytes]);
+        for (bytes, is_here) in [(SMALL_BYTES_MAX, true), (SMALL_BYTES_MAX + 1, false)] {
+            let request = request_with_key(&key, vec![b' '; bytes]);
             let handle = move |call: Call| async move {
                 let data = (call.body.len(), thread::current().id() == here);
                 Success::with_warnings(Ok(data), Vec::new())
             };
-            let response = answer(&state, request, Operation::SendMessage, boxed(handle)).await;
+            let response = answer(&state, request, Operation::SendMessage, box_handler(handle)).await;
             let body = response.into_body().collect().await.unwrap().to_bytes();
             let envelope: serde_json::Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(envelope["data"], serde_json::json!([bytes, is_here]));
@@ -317,22 +318,24 @@ mod tests {
         settings.times.memory_wait = Duration::from_millis(1);
         let state = ApiState::new(app, &settings);
         // Two other servers hold all memory for answers, half of it each.
-        let others = [ServerId(1_001), ServerId(1_002)].map(|server| state.answers.reserve(server, 1 << 20));
-        let held = futures_util::future::try_join_all(others).await.unwrap();
+        let others =
+            [ServerId(1_001), ServerId(1_002)].map(|server| state.answer_writer.reserve(server, 1 << 20));
+        let reserved = futures_util::future::try_join_all(others).await.unwrap();
         for (operation, status) in [
             (Operation::SuppressionsList, 503),
             (Operation::SuppressionsAdd, 200),
             (Operation::SendCancel, 200),
         ] {
             let handle =
-                |_: Call| async { Success::with_warnings(Ok("x".repeat(LARGE_BYTES / 4)), Vec::new()) };
-            let response = answer(&state, request(&key, Vec::new()), operation, boxed(handle)).await;
+                |_: Call| async { Success::with_warnings(Ok("x".repeat(SMALL_BYTES_MAX / 4)), Vec::new()) };
+            let response =
+                answer(&state, request_with_key(&key, Vec::new()), operation, box_handler(handle)).await;
             assert_eq!(response.status(), status, "{operation:?}");
         }
-        drop(held);
+        drop(reserved);
     }
 
-    fn request(key: &str, body: Vec<u8>) -> Request {
+    fn request_with_key(key: &str, body: Vec<u8>) -> Request {
         let peer = Peer { address: [127, 0, 0, 1].into(), tls: false };
         let mut request = Request::post("/").header("x-server-api-key", key);
         request.extensions_mut().unwrap().insert(RequestInfo::new(&HeaderMap::new(), peer));

@@ -13,7 +13,7 @@ use postroad_app::{FieldProblem, KeyKind, Refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::answers::{Answers, WriteJson};
+use crate::answer_writer::{AnswerWriter, WriteJson};
 use crate::failure::{Failure, FailureStatus, PROBLEMS_SHOWN_MAX, Reason};
 use crate::memory::Share;
 use crate::page::Pagination;
@@ -69,7 +69,7 @@ impl<T: Serialize + Send + Sync + 'static> Payload for T {
 
 impl<T: Payload + 'static> Success<T> {
     /// Boxes the payload, for the code that all endpoints share.
-    pub(crate) fn boxed(self) -> Success<Box<dyn Payload>> {
+    pub(crate) fn box_payload(self) -> Success<Box<dyn Payload>> {
         Success { data: Box::new(self.data), flags: self.flags, memory: self.memory }
     }
 }
@@ -211,7 +211,7 @@ pub(crate) struct FieldErrorOut<'a> {
 pub(crate) async fn respond(
     info: &RequestInfo,
     (tenant, caller): (Tenant, LoggedCaller),
-    answers: &Answers,
+    answer_writer: &AnswerWriter,
     outcome: Result<Success<Box<dyn Payload>>, Failure>,
 ) -> Response {
     let rate_limit = match &outcome {
@@ -222,23 +222,23 @@ pub(crate) async fn respond(
         Ok(Success { data, flags, memory }) => {
             let envelope = data.into_envelope(info.seconds(), flags);
             let body = match memory {
-                AnswerMemory::Reserved(memory) => answers.render(envelope, memory).await,
-                AnswerMemory::Small => answers.write(tenant, &*envelope).await,
-                AnswerMemory::Exempt => match answers.write(tenant, &*envelope).await {
-                    Err(_) => answers.write_in_any_case(&*envelope),
+                AnswerMemory::Reserved(memory) => answer_writer.write_reserved(envelope, memory).await,
+                AnswerMemory::Small => answer_writer.write(tenant, &*envelope).await,
+                AnswerMemory::Exempt => match answer_writer.write(tenant, &*envelope).await {
+                    Err(_) => answer_writer.write_in_any_case(&*envelope),
                     written => written,
                 },
             };
             match body {
-                Ok(body) => with_code(json(StatusCode::OK, body), "success"),
-                Err(failure) => failed(info, &failure),
+                Ok(body) => with_logged_code(json_response(StatusCode::OK, body), "success"),
+                Err(failure) => failure_response(info, &failure),
             }
         }
         Err(failure) => {
             let answer = describe(info, &failure);
-            match answers.write(tenant, &answer.envelope).await {
+            match answer_writer.write(tenant, &answer.envelope).await {
                 Ok(body) => answer.into_response(body),
-                Err(unavailable) => failed(info, &unavailable),
+                Err(unavailable) => failure_response(info, &unavailable),
             }
         }
     };
@@ -252,7 +252,7 @@ pub(crate) async fn respond(
 }
 
 /// Writes a small answer to a failed call, without counting its memory: the caller is unknown, or no memory is free.
-pub(crate) fn failed(info: &RequestInfo, failure: &Failure) -> Response {
+pub(crate) fn failure_response(info: &RequestInfo, failure: &Failure) -> Response {
     let answer = describe(info, failure);
     let text = serde_json::to_vec(&answer.envelope).expect("an error can be written as JSON");
     answer.into_response(text.into())
@@ -268,7 +268,7 @@ struct FailureAnswer<'a> {
 
 impl FailureAnswer<'_> {
     fn into_response(self, body: Body) -> Response {
-        let mut response = with_code(json(self.http, body), self.code);
+        let mut response = with_logged_code(json_response(self.http, body), self.code);
         if let Some((name, value)) = self.header {
             response.headers_mut().insert(name, HeaderValue::from_static(value));
         }
@@ -374,13 +374,13 @@ fn template_error(problem: &TemplateProblem) -> FieldErrorOut<'_> {
     }
 }
 
-fn with_code(mut response: Response, code: &'static str) -> Response {
+fn with_logged_code(mut response: Response, code: &'static str) -> Response {
     response.extensions_mut().insert(LogFields { code, caller: None });
     response
 }
 
 /// JSON answer with a header that forbids caching.
-pub(crate) fn json(status: StatusCode, text: impl Into<Body>) -> Response {
+pub(crate) fn json_response(status: StatusCode, text: impl Into<Body>) -> Response {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
     let headers = response.headers_mut();

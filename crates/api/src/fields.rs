@@ -13,7 +13,7 @@ use crate::json::{Json, Object};
 /// Maximum number of unknown fields that are reported; a request can contain any number of them.
 const WARNINGS_MAX: usize = 20;
 /// Maximum number of characters of a client-chosen name that a message quotes.
-const NAME_CHARS_MAX: usize = 100;
+const QUOTED_NAME_CHARS_MAX: usize = 100;
 /// Maximum number of problems kept in full; further problems are only counted.
 const PROBLEMS_MAX: usize = PROBLEMS_SHOWN_MAX;
 
@@ -59,8 +59,8 @@ impl Findings {
 
     /// Moves the warnings of `of_part`, the findings about a part of the request, to these findings.
     pub(crate) fn add_warnings(&mut self, of_part: &mut Self) {
-        let kept = WARNINGS_MAX.saturating_sub(self.warnings.len()).min(of_part.warnings.len());
-        self.warnings.extend(of_part.warnings.drain(..kept));
+        let moved_count = WARNINGS_MAX.saturating_sub(self.warnings.len()).min(of_part.warnings.len());
+        self.warnings.extend(of_part.warnings.drain(..moved_count));
         self.warnings_left_out += of_part.warnings.len() + of_part.warnings_left_out;
     }
 
@@ -86,7 +86,7 @@ impl Findings {
 
 /// Beginning of a client-chosen name, long enough to recognise it.
 pub(crate) fn shortened(name: &str) -> &str {
-    let end = name.char_indices().nth(NAME_CHARS_MAX).map_or(name.len(), |(at, _)| at);
+    let end = name.char_indices().nth(QUOTED_NAME_CHARS_MAX).map_or(name.len(), |(at, _)| at);
     &name[..end]
 }
 
@@ -104,10 +104,10 @@ impl<'a> Fields<'a> {
     }
 
     /// Fields of an object inside the request; records a problem if `json` is not an object.
-    pub(crate) fn inside(pointer: String, json: Json<'a>, findings: &mut Findings) -> Option<Self> {
+    pub(crate) fn of_object(pointer: String, json: Json<'a>, findings: &mut Findings) -> Option<Self> {
         match json {
             Json::Object(entries) => Some(Self { pointer, entries }),
-            Json::Item(item) => Some(Self { pointer, entries: item.read() }),
+            Json::UnparsedObject(object) => Some(Self { pointer, entries: object.parse() }),
             other => {
                 findings.wrong_type(&pointer, "Object", other.type_name());
                 None
@@ -203,14 +203,14 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn object(&mut self, name: &'static str, findings: &mut Findings) -> Option<Self> {
         let json = self.take(name, findings)?;
-        Self::inside(self.pointer(name), json, findings)
+        Self::of_object(self.pointer(name), json, findings)
     }
 
     /// Takes an object that may also be `[]`, which PHP writes for an empty map.
     pub(crate) fn loose_object(&mut self, name: &'static str, findings: &mut Findings) -> Option<Self> {
         match self.take(name, findings)? {
             Json::Array(values) if values.is_empty() => None,
-            json => Self::inside(self.pointer(name), json, findings),
+            json => Self::of_object(self.pointer(name), json, findings),
         }
     }
 

@@ -8,53 +8,53 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use tokio::time::{Instant, timeout};
 
-use crate::envelope::json;
+use crate::envelope::json_response;
 use crate::readiness::Readiness;
 use crate::state::ApiState;
 
 pub(crate) const PATH: &str = "/health";
 /// Timeout of each step of `/ready`: waiting for another check, the check itself, and reading the maintenance state.
-const CHECK_MAX: Duration = Duration::from_secs(5);
+const CHECK_TIME_MAX: Duration = Duration::from_secs(5);
 /// The last result is repeated for this long, because a check writes to the disk and callers need no key.
 const RESULT_LIFETIME: Duration = Duration::from_millis(500);
 
 pub(crate) fn live() -> Response {
-    json(StatusCode::OK, r#"{"status":"ok"}"#)
+    json_response(StatusCode::OK, r#"{"status":"ok"}"#)
 }
 
 /// Answers 503 during maintenance, and, with the cause, while mail cannot be accepted or sent.
 pub(crate) async fn ready(State(state): State<Arc<ApiState>>) -> Response {
-    let Ok(mut last) = timeout(CHECK_MAX, state.readiness.0.lock()).await else {
+    let Ok(mut last) = timeout(CHECK_TIME_MAX, state.readiness.0.lock()).await else {
         return answer(&Readiness::unavailable("the check takes too long"));
     };
-    let checked = match &*last {
-        Some((at, checked)) if at.elapsed() < RESULT_LIFETIME => checked.clone(),
+    let readiness = match &*last {
+        Some((at, readiness)) if at.elapsed() < RESULT_LIFETIME => readiness.clone(),
         _ => {
-            let checked = match timeout(CHECK_MAX, check(&state)).await {
-                Ok(checked) => checked,
+            let readiness = match timeout(CHECK_TIME_MAX, check(&state)).await {
+                Ok(readiness) => readiness,
                 Err(_) => Readiness::unavailable("the store does not answer"),
             };
-            if let Some(cause) = &checked.cause {
+            if let Some(cause) = &readiness.cause {
                 tracing::warn!(cause, "/ready answers 503");
             }
-            *last = Some((Instant::now(), checked.clone()));
-            checked
+            *last = Some((Instant::now(), readiness.clone()));
+            readiness
         }
     };
     drop(last);
-    if checked.cause.is_some() {
-        return answer(&checked);
+    if readiness.cause.is_some() {
+        return answer(&readiness);
     }
-    match timeout(CHECK_MAX, state.app.is_in_maintenance()).await {
-        Ok(Ok(false)) => answer(&checked),
-        Ok(Ok(true)) => answer(&Readiness { status: "maintenance", ..checked }),
+    match timeout(CHECK_TIME_MAX, state.app.is_in_maintenance()).await {
+        Ok(Ok(false)) => answer(&readiness),
+        Ok(Ok(true)) => answer(&Readiness { status: "maintenance", ..readiness }),
         Ok(Err(_)) | Err(_) => answer(&Readiness::unavailable("the store cannot be read")),
     }
 }
 
 fn answer(readiness: &Readiness) -> Response {
     let code = if readiness.status == "ok" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    json(code, serde_json::to_string(readiness).expect("texts and numbers are JSON"))
+    json_response(code, serde_json::to_string(readiness).expect("texts and numbers are JSON"))
 }
 
 async fn check(state: &ApiState) -> Readiness {
@@ -84,14 +84,14 @@ async fn check(state: &ApiState) -> Readiness {
 /// Public cause for an error text of the store, without names of hosts or files.
 fn store_cause(error: &str) -> &'static str {
     let error = error.to_ascii_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| error.contains(word));
-    if says(&["bytes of disk are free", "disk is full", "no space left"]) {
+    let mentions = |words: &[&str]| words.iter().any(|word| error.contains(word));
+    if mentions(&["bytes of disk are free", "disk is full", "no space left"]) {
         "the disk is full: the store cannot be written"
-    } else if says(&["readonly", "read-only", "25006"]) {
+    } else if mentions(&["readonly", "read-only", "25006"]) {
         "the store is read-only"
-    } else if says(&["permission denied"]) {
+    } else if mentions(&["permission denied"]) {
         "the store may not write to its files: permission denied"
-    } else if says(&["disk i/o error"]) {
+    } else if mentions(&["disk i/o error"]) {
         "the disk cannot be written: the store reports an I/O error"
     } else {
         "the store cannot be written"

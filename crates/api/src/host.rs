@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_is_no_host_is_not_taken_for_one() {
+    fn invalid_hosts_are_refused() {
         for bad in [
             "",
             "a b",

@@ -75,7 +75,7 @@ fn add_value(hash: &mut Context, json: &Json<'_>) {
             }
         }
         Json::Object(entries) => add_object(hash, entries.iter()),
-        Json::Item(item) => add_object(hash, item.read().iter()),
+        Json::UnparsedObject(object) => add_object(hash, object.parse().iter()),
     }
 }
 
@@ -104,12 +104,12 @@ mod tests {
     use super::*;
     use crate::json::parse_object;
 
-    fn keyed() -> HeaderMap {
+    fn headers_with_key() -> HeaderMap {
         HeaderMap::from_iter([(HEADER.parse().unwrap(), "k".parse().unwrap())])
     }
 
     fn fingerprint_of(text: &str) -> [u8; 32] {
-        fingerprint(&keyed(), "send/message", &parse_object(text.as_bytes()).unwrap()).unwrap()
+        fingerprint(&headers_with_key(), "send/message", &parse_object(text.as_bytes()).unwrap()).unwrap()
     }
 
     #[test]
@@ -138,8 +138,8 @@ mod tests {
             r#"{"a": null}"#,
         ];
         let mut fingerprints: Vec<_> = texts.iter().map(|text| fingerprint_of(text)).collect();
-        fingerprints.push(fingerprint(&keyed(), "send/raw", &vec![]).unwrap());
-        fingerprints.push(fingerprint_of_send(&keyed(), "send/message", true, &vec![]).unwrap());
+        fingerprints.push(fingerprint(&headers_with_key(), "send/raw", &vec![]).unwrap());
+        fingerprints.push(fingerprint_of_send(&headers_with_key(), "send/message", true, &vec![]).unwrap());
         let count = fingerprints.len();
         fingerprints.sort_unstable();
         fingerprints.dedup();
@@ -164,8 +164,8 @@ mod tests {
         let longest = "ü".repeat(256);
         assert_eq!(outcome(&HeaderMap::new(), None), Ok(None));
         assert_eq!(outcome(&HeaderMap::new(), Some(&longest)), Ok(Some(longest.clone())));
-        assert_eq!(outcome(&keyed(), Some("k")), Ok(Some("k".into())));
-        assert!(outcome(&keyed(), Some("other")).unwrap_err().contains("are different"));
+        assert_eq!(outcome(&headers_with_key(), Some("k")), Ok(Some("k".into())));
+        assert!(outcome(&headers_with_key(), Some("other")).unwrap_err().contains("are different"));
         for bad in ["", "a\nb", &format!("{longest}x")] {
             assert!(outcome(&HeaderMap::new(), Some(bad)).unwrap_err().contains("1 to 256"), "{bad:?}");
         }

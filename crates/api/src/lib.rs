@@ -8,7 +8,7 @@ mod account_keys;
 mod account_params;
 mod accounts;
 mod analytics;
-mod answers;
+mod answer_writer;
 mod auth;
 mod blocking_pool;
 mod body;
@@ -54,7 +54,7 @@ mod suppressions;
 mod templates;
 mod tenant;
 mod time_field;
-mod unsent;
+mod unsent_answers;
 mod users;
 mod watched_io;
 mod webhooks;
@@ -156,9 +156,13 @@ impl Api {
 
     /// Serves `router` instead of the API under the host names for which `is_host` is true.
     #[must_use]
-    pub fn with_site(self, is_host: impl Fn(&str) -> bool + Send + Sync + 'static, router: Router) -> Self {
-        let site = boundary::VirtualHost { is_host: Arc::new(is_host), router };
-        let boundary = boundary::Boundary { virtual_host: Some(site), ..(*self.boundary).clone() };
+    pub fn with_virtual_host(
+        self,
+        is_host: impl Fn(&str) -> bool + Send + Sync + 'static,
+        router: Router,
+    ) -> Self {
+        let virtual_host = boundary::VirtualHost { is_host: Arc::new(is_host), router };
+        let boundary = boundary::Boundary { virtual_host: Some(virtual_host), ..(*self.boundary).clone() };
         Self { boundary: Arc::new(boundary), ..self }
     }
 }

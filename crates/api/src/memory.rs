@@ -12,15 +12,15 @@ use crate::tenant::Tenant;
 
 /// A body or answer above this size is large: it is processed off the async threads. Large bodies have a pool of their
 /// own, so that small bodies do not wait for them.
-pub(crate) const LARGE_BYTES: usize = 256 << 10;
+pub(crate) const SMALL_BYTES_MAX: usize = 256 << 10;
 
 /// Minimum sizes of the pool of small bodies, and of the other pools.
 const SMALL_POOL_BYTES_MIN: usize = 4 << 20;
 const POOL_BYTES_MIN: usize = 1 << 20;
 /// A tenant may hold at most the pool's bytes divided by this number. By default that is room for two or three of the
 /// largest requests, or for most of the largest answer.
-const BODIES_SHARE: usize = 2;
-const ANSWERS_SHARE: usize = 2;
+const BODY_POOL_DIVISOR: usize = 2;
+const ANSWER_POOL_DIVISOR: usize = 2;
 
 /// Pools of memory. They are separate so that neither large requests nor slow readers can delay a small send.
 #[derive(Debug)]
@@ -38,14 +38,14 @@ impl Pools {
         let answers = (bytes_max / 8 * 3).max(POOL_BYTES_MIN);
         let large = bytes_max.saturating_sub(small + answers).max(POOL_BYTES_MIN);
         Self {
-            small: Pool::new(small, small / BODIES_SHARE, wait_max),
-            large: Pool::new(large, large / BODIES_SHARE, wait_max),
-            answers: Pool::new(answers, answers / ANSWERS_SHARE, wait_max),
+            small: Pool::new(small, small / BODY_POOL_DIVISOR, wait_max),
+            large: Pool::new(large, large / BODY_POOL_DIVISOR, wait_max),
+            answers: Pool::new(answers, answers / ANSWER_POOL_DIVISOR, wait_max),
         }
     }
 }
 
-/// Pool of bytes of which a server, an account or the operator may hold a part.
+/// Pool of bytes; each tenant may hold a part of it.
 #[derive(Debug)]
 pub(crate) struct Pool {
     bytes: BytePool<Tenant>,
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     const WAIT: Duration = Duration::from_secs(10);
-    const ONE: ServerId = ServerId(1);
+    const SERVER_1: ServerId = ServerId(1);
 
     #[test]
     fn the_pools_divide_the_memory_and_have_minimum_sizes() {
@@ -93,17 +93,17 @@ mod tests {
         let shares =
             [&pools.small, &pools.large, &pools.answers].map(|pool| pool.bytes.share_bytes_max() >> 20);
         assert_eq!(shares, [32, 128, 96]);
-        let least = Pools::new(1, WAIT);
-        let mib = [&least.small, &least.large, &least.answers].map(|pool| pool.free_bytes() >> 20);
+        let minimal = Pools::new(1, WAIT);
+        let mib = [&minimal.small, &minimal.large, &minimal.answers].map(|pool| pool.free_bytes() >> 20);
         assert_eq!(mib, [4, 1, 1]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_share_that_does_not_get_free_is_unavailable() {
+    async fn a_call_fails_if_no_memory_becomes_free_in_time() {
         let pool = Pool::new(8 << 10, 4 << 10, WAIT);
-        let mut held = Share::default();
-        pool.grow(ONE, &mut held, 4 << 10).await.unwrap();
-        let refused = pool.grow(ONE, &mut Share::default(), 2 << 10).await.unwrap_err();
+        let mut share = Share::default();
+        pool.grow(SERVER_1, &mut share, 4 << 10).await.unwrap();
+        let refused = pool.grow(SERVER_1, &mut Share::default(), 2 << 10).await.unwrap_err();
         assert!(matches!(refused.reason, Reason::Unavailable(_)));
         pool.grow(ServerId(2), &mut Share::default(), 2 << 10).await.expect("others have their own share");
     }

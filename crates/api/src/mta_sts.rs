@@ -18,7 +18,7 @@ pub(crate) async fn serve<B>(State(state): State<Arc<ApiState>>, request: Reques
     let own = state.app.host();
     let name = format!("mta-sts.rp.{own}");
     if !host::of(&request).is_some_and(|host| host.eq_ignore_ascii_case(&name)) {
-        return envelope::json(
+        return envelope::json_response(
             StatusCode::NOT_FOUND,
             r#"{"error":"there is no MTA-STS policy for this name"}"#,
         );

@@ -64,17 +64,17 @@ pub(crate) fn read_cursor<T>(
     findings: &mut Findings,
     parse: impl FnOnce(String) -> Option<T>,
 ) -> Option<T> {
-    let given = fields.text("cursor", findings)?;
-    let cursor = decode_cursor(&given).and_then(parse);
+    let text = fields.text("cursor", findings)?;
+    let cursor = decode_cursor(&text).and_then(parse);
     if cursor.is_none() {
         findings.problem("/cursor", "`cursor` is not the `next_cursor` of an earlier page of this list");
     }
     cursor
 }
 
-/// Decoded text of a cursor; `None` if `given` is no cursor.
-pub(crate) fn decode_cursor(given: &str) -> Option<String> {
-    let bytes = if given.len() > CURSOR_BYTES_MAX { None } else { URL_SAFE_NO_PAD.decode(given).ok() };
+/// Decoded text of a cursor; `None` if `text` is no cursor.
+pub(crate) fn decode_cursor(text: &str) -> Option<String> {
+    let bytes = if text.len() > CURSOR_BYTES_MAX { None } else { URL_SAFE_NO_PAD.decode(text).ok() };
     bytes.and_then(|bytes| String::from_utf8(bytes).ok())
 }
 

@@ -14,7 +14,7 @@ const FIELD: &str = "params";
 const NAME_BYTES_MAX: usize = 18;
 
 /// Returns the JSON text of a request.
-pub(crate) async fn find(parts: &Parts, body: Bytes) -> Result<Bytes, FieldProblem> {
+pub(crate) async fn read_json_text(parts: &Parts, body: Bytes) -> Result<Bytes, FieldProblem> {
     if body.is_empty() {
         let query = parts.uri.query().filter(|_| parts.method == Method::GET).unwrap_or_default();
         return Ok(find_in_form(query.as_bytes()).unwrap_or_default());
@@ -27,7 +27,7 @@ pub(crate) async fn find(parts: &Parts, body: Bytes) -> Result<Bytes, FieldProbl
         if body.trim_ascii_start().starts_with(b"{") {
             return Ok(body);
         }
-        return find_in_form(&body).ok_or_else(no_params);
+        return find_in_form(&body).ok_or_else(params_missing);
     }
     if essence.eq_ignore_ascii_case("multipart/form-data") {
         return find_in_multipart(content_type, body).await;
@@ -88,10 +88,10 @@ async fn find_in_multipart(content_type: &str, body: Bytes) -> Result<Bytes, Fie
         }
         return Ok(all.freeze());
     }
-    Err(no_params())
+    Err(params_missing())
 }
 
-fn no_params() -> FieldProblem {
+fn params_missing() -> FieldProblem {
     FieldProblem::new("", "A form must carry the request as JSON text in the field `params`")
 }
 
@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    async fn found(
+    async fn read_request(
         method: &str,
         target: &str,
         content_type: &str,
@@ -109,29 +109,36 @@ mod tests {
     ) -> Result<String, String> {
         let request = Request::builder().method(method).uri(target).header(CONTENT_TYPE, content_type);
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        match find(&parts, Bytes::from_static(body.as_bytes())).await {
+        match read_json_text(&parts, Bytes::from_static(body.as_bytes())).await {
             Ok(text) => Ok(String::from_utf8(text.to_vec()).unwrap()),
             Err(problem) => Err(problem.message),
         }
     }
 
     #[tokio::test]
-    async fn json_is_taken_whatever_the_type_says() {
+    async fn a_json_body_is_read_whatever_its_content_type() {
         for content_type in
             ["application/json", "text/plain", "application/x-www-form-urlencoded", "nonsense"]
         {
             let body = r#"{"plain_body": "a&params=b"}"#;
-            assert_eq!(found("POST", "/", content_type, body).await.as_deref(), Ok(body), "{content_type}");
+            assert_eq!(
+                read_request("POST", "/", content_type, body).await.as_deref(),
+                Ok(body),
+                "{content_type}"
+            );
         }
     }
 
     #[tokio::test]
     async fn the_form_field_holds_the_json() {
         let form = "APPLICATION/x-www-form-urlencoded; charset=utf-8";
-        assert_eq!(found("POST", "/", form, "a=1&params=%7B%22id%22%3A+1%7D").await.unwrap(), r#"{"id": 1}"#);
-        assert_eq!(found("POST", "/", form, "par%61ms=100%&params=2").await.unwrap(), "100%");
-        assert!(found("POST", "/", form, "id=1").await.unwrap_err().contains("field `params`"));
-        assert_eq!(found("POST", "/", form, "").await.unwrap(), "");
+        assert_eq!(
+            read_request("POST", "/", form, "a=1&params=%7B%22id%22%3A+1%7D").await.unwrap(),
+            r#"{"id": 1}"#
+        );
+        assert_eq!(read_request("POST", "/", form, "par%61ms=100%&params=2").await.unwrap(), "100%");
+        assert!(read_request("POST", "/", form, "id=1").await.unwrap_err().contains("field `params`"));
+        assert_eq!(read_request("POST", "/", form, "").await.unwrap(), "");
     }
 
     #[tokio::test]
@@ -139,16 +146,20 @@ mod tests {
         let form = "multipart/form-data; boundary=xx";
         let body = "--xx\r\nContent-Disposition: form-data; name=\"other\"\r\n\r\n1\r\n\
                     --xx\r\nContent-Disposition: form-data; name=\"params\"\r\n\r\n{\"id\": 1}\r\n--xx--\r\n";
-        assert_eq!(found("POST", "/", form, body).await.unwrap(), r#"{"id": 1}"#);
-        assert!(found("POST", "/", form, "--xx--\r\n").await.unwrap_err().contains("field `params`"));
-        assert!(found("POST", "/", form, "--xx\r\n").await.unwrap_err().contains("not a valid multipart"));
-        assert!(found("POST", "/", "multipart/form-data", "x").await.unwrap_err().contains("not a valid"));
+        assert_eq!(read_request("POST", "/", form, body).await.unwrap(), r#"{"id": 1}"#);
+        assert!(read_request("POST", "/", form, "--xx--\r\n").await.unwrap_err().contains("field `params`"));
+        assert!(
+            read_request("POST", "/", form, "--xx\r\n").await.unwrap_err().contains("not a valid multipart")
+        );
+        assert!(
+            read_request("POST", "/", "multipart/form-data", "x").await.unwrap_err().contains("not a valid")
+        );
     }
 
     #[tokio::test]
     async fn get_may_have_params_in_the_query_and_post_may_not() {
-        assert_eq!(found("GET", "/x?params=%7B%7D", "", "").await.unwrap(), "{}");
-        assert_eq!(found("GET", "/x?params=%7B%7D", "", r#"{"a":1}"#).await.unwrap(), r#"{"a":1}"#);
-        assert_eq!(found("POST", "/x?params=%7B%7D", "", "").await.unwrap(), "");
+        assert_eq!(read_request("GET", "/x?params=%7B%7D", "", "").await.unwrap(), "{}");
+        assert_eq!(read_request("GET", "/x?params=%7B%7D", "", r#"{"a":1}"#).await.unwrap(), r#"{"a":1}"#);
+        assert_eq!(read_request("POST", "/x?params=%7B%7D", "", "").await.unwrap(), "");
     }
 }

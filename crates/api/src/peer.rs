@@ -9,7 +9,7 @@ use postroad_app::Peer;
 /// Returns the address and transport of the caller. `X-Forwarded-*` counts only from a trusted proxy. Of the addresses
 /// in `X-Forwarded-For`, the right-most one that is not a trusted proxy counts: the addresses left of it are the
 /// caller's own claim.
-pub(crate) fn find(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet]) -> Peer {
+pub(crate) fn resolve(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet]) -> Peer {
     let is_trusted = |address: IpAddr| trusted_proxies.iter().any(|network| network.contains(&address));
     let mut peer = Peer { address: socket.address.to_canonical(), tls: socket.tls };
     if !is_trusted(peer.address) {
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    fn found(socket: &str, forwarded_for: &[&str], proto: Option<&str>) -> (String, bool) {
+    fn resolved(socket: &str, forwarded_for: &[&str], proto: Option<&str>) -> (String, bool) {
         let mut headers = HeaderMap::new();
         for line in forwarded_for {
             headers.append("x-forwarded-for", HeaderValue::from_bytes(line.as_bytes()).unwrap());
@@ -57,13 +57,13 @@ mod tests {
             headers.insert("x-forwarded-proto", proto.parse().unwrap());
         }
         let trusted = ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()];
-        let peer = find(Peer { address: socket.parse().unwrap(), tls: false }, &headers, &trusted);
+        let peer = resolve(Peer { address: socket.parse().unwrap(), tls: false }, &headers, &trusted);
         (peer.address.to_string(), peer.tls)
     }
 
     #[test]
     fn forwarded_headers_of_untrusted_peers_are_ignored() {
-        assert_eq!(found("192.0.2.1", &["198.51.100.7"], Some("https")), ("192.0.2.1".into(), false));
+        assert_eq!(resolved("192.0.2.1", &["198.51.100.7"], Some("https")), ("192.0.2.1".into(), false));
     }
 
     #[test]
@@ -80,14 +80,14 @@ mod tests {
             (&["10.3.3.3, 10.2.2.2"], "10.3.3.3"),
         ];
         for (lines, expected) in cases {
-            assert_eq!(found("::ffff:10.0.0.1", lines, None).0, expected, "{lines:?}");
+            assert_eq!(resolved("::ffff:10.0.0.1", lines, None).0, expected, "{lines:?}");
         }
     }
 
     #[test]
     fn tls_in_front_of_a_trusted_proxy_counts() {
-        assert!(found("fd00::1", &["198.51.100.7"], Some("HTTPS")).1);
-        assert!(!found("fd00::1", &["198.51.100.7"], Some("https, http")).1);
-        assert!(!found("fd00::1", &["198.51.100.7"], None).1);
+        assert!(resolved("fd00::1", &["198.51.100.7"], Some("HTTPS")).1);
+        assert!(!resolved("fd00::1", &["198.51.100.7"], Some("https, http")).1);
+        assert!(!resolved("fd00::1", &["198.51.100.7"], None).1);
     }
 }

@@ -1,6 +1,6 @@
-//! Response body that holds a value, such as a permit, until the body is sent.
+//! Response body that holds a permit, or another value that is released by dropping it, until the body is sent.
 //!
-//! Each piece holds the value too, because hyper drops an HTTP/2 body when it takes the last piece, even if the
+//! Each piece holds the permit too, because hyper drops an HTTP/2 body when it takes the last piece, even if the
 //! client's window has room for one byte only.
 
 use std::pin::Pin;
@@ -10,19 +10,19 @@ use std::task::{Context, Poll, ready};
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
-/// Returns the same body; `held` is dropped with the body and the last of its pieces.
-pub(crate) fn hold<T: Send + Sync + 'static>(body: Body, held: T) -> Body {
-    Body::new(PermitBody { body, held: Arc::new(held) })
+/// Returns the same body; `permit` is dropped with the body and the last of its pieces.
+pub(crate) fn attach<T: Send + Sync + 'static>(body: Body, permit: T) -> Body {
+    Body::new(PermitBody { body, permit: Arc::new(permit) })
 }
 
-/// Returns the same bytes; `held` lives as long as these bytes do.
-pub(crate) fn bind<T: Send + Sync + 'static>(bytes: Bytes, held: Arc<T>) -> Bytes {
-    Bytes::from_owner(PermitBytes { bytes, _held: held })
+/// Returns the same bytes; `permit` lives as long as these bytes do.
+pub(crate) fn attach_to_bytes<T: Send + Sync + 'static>(bytes: Bytes, permit: Arc<T>) -> Bytes {
+    Bytes::from_owner(PermitBytes { bytes, _permit: permit })
 }
 
 struct PermitBytes<T> {
     bytes: Bytes,
-    _held: Arc<T>,
+    _permit: Arc<T>,
 }
 
 impl<T> AsRef<[u8]> for PermitBytes<T> {
@@ -33,7 +33,7 @@ impl<T> AsRef<[u8]> for PermitBytes<T> {
 
 struct PermitBody<T> {
     body: Body,
-    held: Arc<T>,
+    permit: Arc<T>,
 }
 
 impl<T: Send + Sync + 'static> HttpBody for PermitBody<T> {
@@ -45,9 +45,9 @@ impl<T: Send + Sync + 'static> HttpBody for PermitBody<T> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        Poll::Ready(
-            frame.map(|frame| frame.map(|frame| frame.map_data(|data| bind(data, Arc::clone(&self.held))))),
-        )
+        let attach_permit =
+            |frame: Frame<Bytes>| frame.map_data(|data| attach_to_bytes(data, Arc::clone(&self.permit)));
+        Poll::Ready(frame.map(|frame| frame.map(attach_permit)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -66,9 +66,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_held_value_is_released_with_the_last_piece() {
+    async fn the_permit_is_dropped_with_the_last_piece() {
         let permit = Arc::new(());
-        let mut body = hold(Body::from("x"), Arc::clone(&permit));
+        let mut body = attach(Body::from("x"), Arc::clone(&permit));
         let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
         drop(body);
         assert_eq!((&piece[..], Arc::strong_count(&permit)), (&b"x"[..], 2));

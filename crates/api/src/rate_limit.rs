@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_tightest_limit_is_shown() {
-        let used = |limit, used, secs: u64| LimitUse {
+        let limit_use = |limit, used, secs: u64| LimitUse {
             owner: LimitOwner::Server,
             period: LimitPeriod::Hour,
             limit,
@@ -66,7 +66,8 @@ mod tests {
         };
         assert_eq!(RateLimit::tightest(&[]), None);
         let tightest =
-            RateLimit::tightest(&[used(10, 12, 60), used(100, 100, 3_600), used(50, 1, 9)]).unwrap();
+            RateLimit::tightest(&[limit_use(10, 12, 60), limit_use(100, 100, 3_600), limit_use(50, 1, 9)])
+                .unwrap();
         let mut headers = HeaderMap::new();
         tightest.write(&mut headers);
         assert_eq!(headers["ratelimit-limit"], "100");

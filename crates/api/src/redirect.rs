@@ -15,7 +15,7 @@ pub(crate) fn answer<B>(request: &Request<B>, https_port: u16) -> Response {
     if request.uri().path() == health::PATH {
         return health::live();
     }
-    let location = location(request, https_port);
+    let location = find_location(request, https_port);
     let (status, text) = match location {
         Some(_) => (StatusCode::PERMANENT_REDIRECT, "This service answers over HTTPS only.\n"),
         None => (StatusCode::BAD_REQUEST, "The Host header is missing or not valid.\n"),
@@ -26,7 +26,7 @@ pub(crate) fn answer<B>(request: &Request<B>, https_port: u16) -> Response {
     response
 }
 
-fn location<B>(request: &Request<B>, https_port: u16) -> Option<HeaderValue> {
+fn find_location<B>(request: &Request<B>, https_port: u16) -> Option<HeaderValue> {
     let host = host::of(request)?;
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     let port = if https_port == HTTPS_PORT { String::new() } else { format!(":{https_port}") };
@@ -41,7 +41,7 @@ mod tests {
 
     fn location_of(host: &str, target: &str, port: u16) -> Option<String> {
         let request = Request::builder().uri(target).header(HOST, host).body(()).unwrap();
-        location(&request, port).map(|location| location.to_str().unwrap().to_owned())
+        find_location(&request, port).map(|location| location.to_str().unwrap().to_owned())
     }
 
     #[test]

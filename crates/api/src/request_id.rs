@@ -25,7 +25,7 @@ fn is_safe_to_log(id: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of_given(value: &str) -> Arc<str> {
+    fn of_header(value: &str) -> Arc<str> {
         let mut headers = HeaderMap::new();
         headers.insert(X_REQUEST_ID, value.parse().unwrap());
         of(&headers, Uuid::nil())
@@ -35,11 +35,11 @@ mod tests {
     fn a_safe_id_is_kept_and_others_are_replaced() {
         let longest = "a".repeat(128);
         for good in ["1", "a.B_c-9", &longest] {
-            assert_eq!(&*of_given(good), good);
+            assert_eq!(&*of_header(good), good);
         }
         let too_long = "a".repeat(129);
         for bad in ["", "a b", "a\"b", "ü", "{x}", &too_long] {
-            let id = of_given(bad);
+            let id = of_header(bad);
             assert_eq!(&*id, Uuid::nil().to_string(), "{bad:?}");
         }
         assert_eq!(&*of(&HeaderMap::new(), Uuid::nil()), Uuid::nil().to_string());

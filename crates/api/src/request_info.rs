@@ -19,22 +19,22 @@ pub(crate) struct RequestInfo {
     /// Generated id for the log: clients may send the same id twice.
     pub(crate) own_id: Uuid,
     pub(crate) peer: Peer,
-    begun: Instant,
+    started_at: Instant,
 }
 
 impl RequestInfo {
     pub(crate) fn new(headers: &HeaderMap, peer: Peer) -> Self {
         let own_id = Uuid::new_v4();
-        Self { id: request_id::of(headers, own_id), own_id, peer, begun: Instant::now() }
+        Self { id: request_id::of(headers, own_id), own_id, peer, started_at: Instant::now() }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        self.started_at.elapsed()
     }
 
     /// Time since the request arrived, in seconds with three decimals.
     pub(crate) fn seconds(&self) -> f64 {
-        (self.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3
+        (self.started_at.elapsed().as_secs_f64() * 1e3).round() / 1e3
     }
 }
 

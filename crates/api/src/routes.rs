@@ -14,8 +14,8 @@ use postroad_app::access::Operation;
 use serde::Serialize;
 
 use crate::auth::Authenticate;
-use crate::endpoint::{self, Call, Handle};
-use crate::envelope::{Success, json};
+use crate::endpoint::{self, Call, Handler};
+use crate::envelope::{Success, json_response};
 use crate::failure::Failure;
 use crate::openapi::OPENAPI_JSON;
 use crate::state::ApiState;
@@ -133,11 +133,12 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .endpoint(Operation::AccountsRestore, accounts::restore::handle)
         .route(
             "/api/v1/openapi.json",
-            get(async move || json(StatusCode::OK, openapi.clone())).fallback(endpoint::not_get),
+            get(async move || json_response(StatusCode::OK, openapi.clone()))
+                .fallback(endpoint::answer_wrong_method),
         )
-        .route("/api", any(endpoint::unknown))
-        .route("/api/", any(endpoint::unknown))
-        .route("/api/{*rest}", any(endpoint::unknown))
+        .route("/api", any(endpoint::answer_unknown_path))
+        .route("/api/", any(endpoint::answer_unknown_path))
+        .route("/api/{*rest}", any(endpoint::answer_unknown_path))
         .route(webhooks::jwks::PATH, get(webhooks::jwks::serve))
         .route(mta_sts::PATH, get(mta_sts::serve))
         .route(health::PATH, get(async || health::live()))
@@ -166,11 +167,11 @@ impl Endpoints for Router<Arc<ApiState>> {
         F: Fn(Call<C>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
     {
-        self.route(&path(operation), route_to(operation, endpoint::boxed(handle)))
+        self.route(&path(operation), route_to(operation, endpoint::box_handler(handle)))
     }
 }
 
-fn route_to<C: Authenticate>(operation: Operation, handle: Handle<C>) -> MethodRouter<Arc<ApiState>> {
+fn route_to<C: Authenticate>(operation: Operation, handle: Handler<C>) -> MethodRouter<Arc<ApiState>> {
     any(async move |State(state): State<Arc<ApiState>>, request: Request| {
         endpoint::answer(&state, request, operation, handle).await
     })

@@ -22,7 +22,7 @@ use crate::{Api, Mode};
 /// Pause after a failed accept: the machine is probably out of sockets or memory, and other work must end first.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Longest wait for connections to end once they are cut off.
-const CUT_TIME_MAX: Duration = Duration::from_secs(1);
+const CUT_OFF_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Running listener. Call `stop` to end it; dropping it cuts off its connections.
 #[derive(Debug)]
@@ -64,8 +64,8 @@ impl Server {
         if timeout(self.stop_time, self.permits.acquire_many(self.permits_max)).await.is_err() {
             let open = self.permits_max as usize - self.permits.available_permits();
             tracing::warn!(open, "shutdown: connections closed with requests unfinished");
-            self.phase.send_replace(Phase::Gone);
-            drop(timeout(CUT_TIME_MAX, self.permits.acquire_many(self.permits_max)).await);
+            self.phase.send_replace(Phase::CutOff);
+            drop(timeout(CUT_OFF_TIME_MAX, self.permits.acquire_many(self.permits_max)).await);
         }
     }
 }
@@ -80,7 +80,7 @@ struct LimitedListener {
 }
 
 /// Permits that a connection holds until it ends.
-type Admission = (OwnedSemaphorePermit, Option<AddressPermit>);
+type ConnectionPermits = (OwnedSemaphorePermit, Option<AddressPermit>);
 
 async fn accept_all(
     listener: LimitedListener,
@@ -96,11 +96,11 @@ async fn accept_all(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok(Some((stream, admission))) => {
+            Ok(Some((stream, permits))) => {
                 let serving = Arc::clone(&connections).serve(stream, phase_of_connections.clone());
                 tokio::spawn(async move {
                     serving.await;
-                    drop(admission);
+                    drop(permits);
                 });
             }
             Ok(None) => tracing::debug!("connection refused: its address has reached its limit"),
@@ -116,7 +116,7 @@ async fn accept_all(
 impl LimitedListener {
     /// Takes a permit before accepting: further connections wait in the kernel's queue. `None` if the address
     /// has reached its limit.
-    async fn accept(&self) -> io::Result<Option<(TcpStream, Admission)>> {
+    async fn accept(&self) -> io::Result<Option<(TcpStream, ConnectionPermits)>> {
         let connection_permit = Arc::clone(&self.permits).acquire_owned().await.map_err(io::Error::other)?;
         let (stream, peer) = self.listener.accept().await?;
         let address = peer.ip().to_canonical();

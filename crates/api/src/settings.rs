@@ -35,7 +35,7 @@ pub struct TimeLimits {
     pub tls_handshake: Duration,
     /// Time for the headers of a request: from connecting for the first request, from their first byte for later
     /// requests.
-    pub first_request: Duration,
+    pub request_head: Duration,
     /// Time between two requests on one connection, including the headers of the second request.
     pub idle: Duration,
     /// Time for one whole body to arrive.
@@ -70,7 +70,7 @@ impl Default for TimeLimits {
     fn default() -> Self {
         Self {
             tls_handshake: Duration::from_secs(10),
-            first_request: Duration::from_secs(10),
+            request_head: Duration::from_secs(10),
             idle: Duration::from_mins(1),
             body: Duration::from_mins(2),
             body_stall: Duration::from_secs(20),

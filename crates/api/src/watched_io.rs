@@ -17,26 +17,27 @@ const H2_PREFACE: &[u8] = b"PRI";
 
 /// Activity of a connection. hyper has no idle limit for HTTP/2, nor for peers that connect and send nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Activity {
-    in_flight: AtomicUsize,
+pub(crate) struct ConnectionActivity {
+    requests_in_flight: AtomicUsize,
     /// Number of requests whose head has arrived.
-    begun: AtomicUsize,
+    requests_begun: AtomicUsize,
     written_bytes: AtomicU64,
     /// When the latest request was answered; `None` before the first.
     answered_at: Mutex<Option<Instant>>,
 }
 
-impl Activity {
-    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        self.begun.fetch_add(1, Ordering::Relaxed);
-        Busy(Arc::clone(self))
+impl ConnectionActivity {
+    /// Counts a request whose head has arrived.
+    pub(crate) fn begin_request(self: &Arc<Self>) -> RequestGuard {
+        self.requests_in_flight.fetch_add(1, Ordering::Relaxed);
+        self.requests_begun.fetch_add(1, Ordering::Relaxed);
+        RequestGuard(Arc::clone(self))
     }
 
     /// Time at which the connection will have idled too long if nothing happens until then; `None` before the first
     /// request.
-    pub(crate) fn may_idle_until(&self, idle_max: Duration) -> Option<Instant> {
-        if self.in_flight.load(Ordering::Relaxed) > 0 {
+    pub(crate) fn idle_deadline(&self, idle_max: Duration) -> Option<Instant> {
+        if self.requests_in_flight.load(Ordering::Relaxed) > 0 {
             return Some(Instant::now() + idle_max);
         }
         let answered_at = *self.answered_at.lock();
@@ -45,7 +46,7 @@ impl Activity {
 
     /// Whether a request is in progress.
     pub(crate) fn is_busy(&self) -> bool {
-        self.in_flight.load(Ordering::Relaxed) > 0
+        self.requests_in_flight.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn written_bytes(&self) -> u64 {
@@ -53,24 +54,26 @@ impl Activity {
     }
 
     /// Number of requests so far, if none is in progress.
-    fn between_requests(&self) -> Option<usize> {
-        (self.in_flight.load(Ordering::Relaxed) == 0).then(|| self.begun.load(Ordering::Relaxed))
+    fn requests_if_idle(&self) -> Option<usize> {
+        (self.requests_in_flight.load(Ordering::Relaxed) == 0)
+            .then(|| self.requests_begun.load(Ordering::Relaxed))
     }
 }
 
 /// Request in progress; dropped when the request is answered.
-pub(crate) struct Busy(Arc<Activity>);
+pub(crate) struct RequestGuard(Arc<ConnectionActivity>);
 
-impl Drop for Busy {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         *self.0.answered_at.lock() = Some(Instant::now());
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.requests_in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
+/// Stream of a connection, with the time limit for heads and the count of written bytes.
 pub(crate) struct WatchedIo<S> {
     stream: S,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
     /// Time for the whole head of a request, from its first byte.
     head_time_max: Duration,
     /// First bytes of the connection. They identify HTTP/2, whose frames may arrive at any time.
@@ -85,7 +88,7 @@ struct ArrivingHead {
 }
 
 impl<S> WatchedIo<S> {
-    pub(crate) fn new(stream: S, activity: Arc<Activity>, head_time_max: Duration) -> Self {
+    pub(crate) fn new(stream: S, activity: Arc<ConnectionActivity>, head_time_max: Duration) -> Self {
         Self { stream, activity, head_time_max, first_bytes: Vec::new(), head: None }
     }
 
@@ -94,7 +97,7 @@ impl<S> WatchedIo<S> {
             let wanted = (H2_PREFACE.len() - self.first_bytes.len()).min(bytes.len());
             self.first_bytes.extend_from_slice(&bytes[..wanted]);
         }
-        let Some(requests_before) = self.activity.between_requests() else { return };
+        let Some(requests_before) = self.activity.requests_if_idle() else { return };
         // The timer in `connection.rs` limits the first request.
         let is_watched = requests_before > 0 && self.first_bytes != H2_PREFACE && !bytes.is_empty();
         if is_watched && self.head.as_ref().is_none_or(|head| head.requests_before != requests_before) {
@@ -103,7 +106,7 @@ impl<S> WatchedIo<S> {
     }
 
     fn is_head_late(&mut self, cx: &mut Context<'_>) -> bool {
-        let requests_so_far = self.activity.between_requests();
+        let requests_so_far = self.activity.requests_if_idle();
         match &mut self.head {
             Some(head) if Some(head.requests_before) == requests_so_far => {
                 head.deadline.as_mut().poll(cx).is_ready()

@@ -24,11 +24,11 @@ use tokio::net::TcpStream;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Bytes of each case: large enough that the fixed 1 MB of the rule does not hide an excess.
-const BYTES: usize = 6 << 20;
+/// Bytes of each request: large enough that the fixed 1 MB of the rule does not hide an excess.
+const REQUEST_BYTES: usize = 6 << 20;
 const FIXED_BYTES: usize = 1 << 20;
-const BATCH: &str = "/api/v1/send/batch";
-const ADD: &str = "/api/v1/suppressions/add";
+const SEND_BATCH: &str = "/api/v1/send/batch";
+const SUPPRESSIONS_ADD: &str = "/api/v1/suppressions/add";
 
 #[tokio::test]
 async fn an_http_request_takes_at_most_three_times_its_bytes_plus_a_megabyte() {
@@ -41,14 +41,15 @@ async fn an_http_request_takes_at_most_three_times_its_bytes_plus_a_megabyte() {
     assert!(test.excesses.is_empty(), "{:#?}", test.excesses);
 
     let database = postroad_testkit::Database::create();
-    let on_postgres = Service::start_on(Database::Postgres(database.url().to_owned())).await;
+    let on_postgres = Service::start_on_database(Database::Postgres(database.url().to_owned())).await;
     let mut test = Test::start(on_postgres).await;
-    test.send("without escapes", "plain_body", &random_text(BYTES, " ")).await;
+    test.send("without escapes", "plain_body", &random_text(REQUEST_BYTES, " ")).await;
     test.suppressions().await;
     test.batches(5).await;
     assert!(test.excesses.is_empty(), "on PostgreSQL: {:#?}", test.excesses);
 }
 
+/// Makes calls, and collects those that take too much memory.
 struct Test {
     service: Service,
     excesses: Vec<String>,
@@ -58,7 +59,7 @@ impl Test {
     async fn start(service: Service) -> Self {
         let mut test = Self { service, excesses: Vec::new() };
         // The first sends fill caches that stay; they are small.
-        for text in ["hello", &random_text(BYTES / 10, "\n"), "hello"] {
+        for text in ["hello", &random_text(REQUEST_BYTES / 10, "\n"), "hello"] {
             test.send("warm-up", "plain_body", text).await;
         }
         test.excesses.clear();
@@ -67,9 +68,9 @@ impl Test {
 
     async fn bodies(&mut self) {
         for (name, text) in [
-            ("without escapes", random_text(BYTES, " ")),
-            ("with escapes", random_text(BYTES, "\n")),
-            ("of controls", random_text(BYTES, "\u{7f}")),
+            ("without escapes", random_text(REQUEST_BYTES, " ")),
+            ("with escapes", random_text(REQUEST_BYTES, "\n")),
+            ("of controls", random_text(REQUEST_BYTES, "\u{7f}")),
         ] {
             self.send(name, "plain_body", &text).await;
             self.send(name, "html_body", &text).await;
@@ -79,16 +80,16 @@ impl Test {
             let unequal = json!({"plain_body": "short\n", "html_body": text, "idempotency_key": name});
             self.call(&format!("with a key {name}"), SEND_MESSAGE, &send_with(&unequal).to_string()).await;
         }
-        let request = send_with(&json!({"html_body": random_text(BYTES / 2, " ")})).to_string();
+        let request = send_with(&json!({"html_body": random_text(REQUEST_BYTES / 2, " ")})).to_string();
         self.call("all in ASCII", SEND_MESSAGE, &in_ascii(&request)).await;
     }
 
     async fn attachments(&mut self) {
         for (name, piece) in [("", "/"), (" with escapes", "\\/")] {
-            let one = BASE64_STANDARD.encode(random_bytes(BYTES / 4 * 3));
+            let one = BASE64_STANDARD.encode(random_bytes(REQUEST_BYTES / 4 * 3));
             let request = send_with(&json!({"attachments": [{"name": "a.bin", "data": one}]})).to_string();
             self.call(&format!("an attachment{name}"), SEND_MESSAGE, &request.replace('/', piece)).await;
-            let part = BASE64_STANDARD.encode(random_bytes(BYTES / 40 * 3));
+            let part = BASE64_STANDARD.encode(random_bytes(REQUEST_BYTES / 40 * 3));
             let parts: Vec<Value> = (0..10).map(|_| json!({"name": "a.bin", "data": part})).collect();
             let request = send_with(&json!({"attachments": parts})).to_string();
             self.call(&format!("attachments{name}"), SEND_MESSAGE, &request.replace('/', piece)).await;
@@ -99,7 +100,7 @@ impl Test {
         let head = b"From: shop@example.test\r\nContent-Transfer-Encoding: 8bit\r\n\r\n";
         for (name, end) in [("with CRLF", &b"\r\n"[..]), ("with LF", b"\n")] {
             let mut message = head.to_vec();
-            for line in random_bytes(BYTES / 4 * 3).chunks_mut(100) {
+            for line in random_bytes(REQUEST_BYTES / 4 * 3).chunks_mut(100) {
                 line.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n')).for_each(|byte| *byte = b'x');
                 message.extend_from_slice(line);
                 message.extend_from_slice(end);
@@ -120,17 +121,17 @@ impl Test {
         };
         let known = |at: usize| format!("\"address\":\"a{at}@example.net\"");
         let request = items(&|at| format!("{},{}", known(at), unknown.join(",")));
-        self.call("1,000 items with 30 keys", ADD, &request).await;
+        self.call("1,000 items with 30 keys", SUPPRESSIONS_ADD, &request).await;
         let request = items(&|at| format!("{},\"details\":\"{}\"", known(at), "x".repeat(5_000)));
-        self.call("1,000 items with long details", ADD, &request).await;
+        self.call("1,000 items with long details", SUPPRESSIONS_ADD, &request).await;
         let request = items(&|at| format!("{},\"odd\":[{}1]", known(at), "1,".repeat(1_000)));
-        self.call("1,000 items with lists", ADD, &request).await;
+        self.call("1,000 items with lists", SUPPRESSIONS_ADD, &request).await;
     }
 
     /// A batch may take `times` times its own bytes.
     async fn batches(&mut self, times: usize) {
-        let text = random_text(BYTES / 60, " ");
-        let data = BASE64_STANDARD.encode(random_bytes(BYTES / 80));
+        let text = random_text(REQUEST_BYTES / 60, " ");
+        let data = BASE64_STANDARD.encode(random_bytes(REQUEST_BYTES / 80));
         let attached = json!([{"name": "a.bin", "data": data}]);
         for (name, message, count) in [
             ("of texts", send_with(&json!({"plain_body": text})), 60),
@@ -140,8 +141,8 @@ impl Test {
             let request = json!({"messages": vec![message; count]}).to_string();
             // Beside the request, all messages are kept at once, each with its compressed form. The call reserves
             // memory for them.
-            let beside = FIXED_BYTES + count * 8_000 + (times - 3) * request.len();
-            self.call_within(&format!("a batch {name}"), BATCH, &request, beside).await;
+            let fixed_bytes = FIXED_BYTES + count * 8_000 + (times - 3) * request.len();
+            self.call_within(&format!("a batch {name}"), SEND_BATCH, &request, fixed_bytes).await;
         }
     }
 

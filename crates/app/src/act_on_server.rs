@@ -18,7 +18,7 @@ impl App {
         id: ServerId,
         operation: Operation,
     ) -> Result<Caller, AccountRefusal> {
-        let server = self.server_of(by, operation, id).await?;
+        let server = self.permitted_server(by, operation, id).await?;
         let sends = operation.effect() == Effect::Send && operation != Operation::SendCancel;
         if server.suspended_reason.is_some() && sends {
             let text = "The server is suspended: it sends nothing until it is resumed";
@@ -36,7 +36,7 @@ impl App {
             account_limits: server.account_limits(),
             tracking: server.tracking,
             peer,
-            any_from: self.inner.dev.takes_any_from(),
+            any_from: self.inner.dev.accepts_any_from(),
         })
     }
 }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn scheduled_mail_of_a_suspended_server_can_be_cancelled_and_not_sent() {
+    async fn scheduled_mail_of_a_suspended_server_can_be_cancelled_but_not_sent() {
         let folder = tempfile::TempDir::new().unwrap();
         let settings = Settings::small(Database::Sqlite(folder.path().join("postroad.db")));
         let role = Role::Node { identity: "test".into() };

@@ -88,12 +88,12 @@ impl App {
         operation: Operation,
     ) -> Result<Caller, AuthFailure> {
         let Some(api_key) = api_key.filter(|key| !key.trim().is_empty()) else {
-            let delay = self.inner.bad_keys.note(peer.address).delay;
+            let delay = self.inner.bad_keys.record_failure(peer.address).delay;
             return Err(AuthFailure::Missing { kind: KeyKind::Server, delay });
         };
         let access = self.find_access(hash(api_key)).await.map_err(AuthFailure::Store)?;
         let Some(access) = access.filter(|access| self.is_usable(access, peer.address)) else {
-            let delay = self.inner.bad_keys.note(peer.address).delay;
+            let delay = self.inner.bad_keys.record_failure(peer.address).delay;
             return Err(AuthFailure::Invalid { kind: KeyKind::Server, delay });
         };
         self.admit(access, peer, operation)
@@ -115,7 +115,7 @@ impl App {
         let actor = Actor::ServerKey { id: credential.id, server_id, scope, test };
         let own = Subject::Server { id: server_id, account_id };
         permit(&actor, operation, own).map_err(AuthFailure::Denied)?;
-        self.inner.used.note(credential.id, self.inner.clock.now());
+        self.inner.used_credentials.record(credential.id, self.inner.clock.now());
         Ok(Caller {
             server_id,
             account_id,
@@ -124,7 +124,7 @@ impl App {
             mode: access.mode,
             hold: credential.hold,
             test: credential.test,
-            any_from: self.inner.dev.takes_any_from(),
+            any_from: self.inner.dev.accepts_any_from(),
             hourly_limit: access.hourly_limit,
             account_limits: access.account_limits,
             tracking: access.tracking,

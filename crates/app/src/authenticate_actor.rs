@@ -47,7 +47,7 @@ impl App {
             (kind, None)
         };
         let Some(key) = key else {
-            let delay = self.inner.bad_keys.note(peer.address).delay;
+            let delay = self.inner.bad_keys.record_failure(peer.address).delay;
             return Err(AuthFailure::Missing { kind, delay });
         };
         let found = self.find_account_key(key).await.map_err(AuthFailure::Store)?;
@@ -55,7 +55,7 @@ impl App {
         let Some(found) =
             found.filter(|key| is_of_kind(key) && self.is_account_key_usable(key, peer.address))
         else {
-            let delay = self.inner.bad_keys.note(peer.address).delay;
+            let delay = self.inner.bad_keys.record_failure(peer.address).delay;
             return Err(AuthFailure::Invalid { kind, delay });
         };
         if found.suspended_reason.is_some() {
@@ -67,7 +67,7 @@ impl App {
             None => Actor::OperatorKey { id, scopes },
         };
         permit_any(&actor, operation).map_err(AuthFailure::Denied)?;
-        self.inner.used_account_keys.note(id, self.inner.clock.now());
+        self.inner.used_account_keys.record(id, self.inner.clock.now());
         Ok(Requester { actor, address: Some(peer.address) })
     }
 

@@ -16,9 +16,9 @@ const FREE_FAILURES: u32 = 50;
 /// After this many failures in a window, an address is shut out: SMTP sessions that fail again are disconnected.
 const FAILURES_MAX: u32 = 200;
 /// How long an address is shut out.
-const SHUT_OUT: Duration = Duration::from_mins(1);
+const SHUT_OUT_TIME: Duration = Duration::from_mins(1);
 /// Delay of each failure beyond `FREE_FAILURES`.
-const DELAY: Duration = Duration::from_secs(1);
+const FAILURE_DELAY: Duration = Duration::from_secs(1);
 /// Maximum number of addresses whose failures are counted.
 const ADDRESSES_MAX: usize = 10_000;
 
@@ -43,7 +43,7 @@ pub(crate) struct Penalty {
 
 impl BadKeys {
     /// Records a failure and returns its consequence.
-    pub(crate) fn note(&self, address: IpAddr) -> Penalty {
+    pub(crate) fn record_failure(&self, address: IpAddr) -> Penalty {
         let address = client_network(address);
         let now = Instant::now();
         let mut failures = self.failures.lock();
@@ -51,7 +51,7 @@ impl BadKeys {
             failures.retain(|_, failures| failures.is_remembered(now));
             // Still full: a flood from many addresses. Delay failures of new addresses instead of counting them.
             if failures.len() >= ADDRESSES_MAX {
-                return Penalty { delay: DELAY, shut_out: false };
+                return Penalty { delay: FAILURE_DELAY, shut_out: false };
             }
         }
         let fresh = || Failures { since: now, count: 0, shut_out_until: None };
@@ -61,10 +61,10 @@ impl BadKeys {
         }
         failures.count = failures.count.saturating_add(1);
         if failures.count > FAILURES_MAX && failures.shut_out_until.is_none() {
-            failures.shut_out_until = Some(now + SHUT_OUT);
+            failures.shut_out_until = Some(now + SHUT_OUT_TIME);
         }
         Penalty {
-            delay: if failures.count > FREE_FAILURES { DELAY } else { Duration::ZERO },
+            delay: if failures.count > FREE_FAILURES { FAILURE_DELAY } else { Duration::ZERO },
             shut_out: failures.shut_out_until.is_some(),
         }
     }
@@ -83,31 +83,31 @@ impl Failures {
 mod tests {
     use super::*;
 
-    const FREE: Penalty = Penalty { delay: Duration::ZERO, shut_out: false };
-    const SLOW: Penalty = Penalty { delay: DELAY, shut_out: false };
-    const OUT: Penalty = Penalty { delay: DELAY, shut_out: true };
+    const NO_PENALTY: Penalty = Penalty { delay: Duration::ZERO, shut_out: false };
+    const DELAYED: Penalty = Penalty { delay: FAILURE_DELAY, shut_out: false };
+    const SHUT_OUT: Penalty = Penalty { delay: FAILURE_DELAY, shut_out: true };
 
     #[tokio::test(start_paused = true)]
     async fn the_51st_failure_of_a_minute_is_delayed_and_the_next_minute_starts_at_zero() {
         let keys = BadKeys::default();
         let (one, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
-        assert!((0..50).all(|_| keys.note(one) == FREE));
-        assert_eq!(keys.note(one), SLOW);
-        assert_eq!(keys.note(other), FREE);
+        assert!((0..50).all(|_| keys.record_failure(one) == NO_PENALTY));
+        assert_eq!(keys.record_failure(one), DELAYED);
+        assert_eq!(keys.record_failure(other), NO_PENALTY);
         tokio::time::advance(WINDOW).await;
-        assert_eq!(keys.note(one), FREE);
+        assert_eq!(keys.record_failure(one), NO_PENALTY);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_201st_failure_shuts_out_for_a_minute() {
         let keys = BadKeys::default();
         let address = IpAddr::from([192, 0, 2, 1]);
-        assert!((0..200).all(|_| !keys.note(address).shut_out));
+        assert!((0..200).all(|_| !keys.record_failure(address).shut_out));
         tokio::time::advance(WINDOW / 2).await;
-        assert_eq!(keys.note(address), OUT);
+        assert_eq!(keys.record_failure(address), SHUT_OUT);
         tokio::time::advance(Duration::from_secs(59)).await;
-        assert_eq!(keys.note(address), OUT, "the minute begins with the 201st failure");
+        assert_eq!(keys.record_failure(address), SHUT_OUT, "the minute begins with the 201st failure");
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(keys.note(address), FREE);
+        assert_eq!(keys.record_failure(address), NO_PENALTY);
     }
 }

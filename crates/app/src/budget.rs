@@ -41,7 +41,7 @@ struct Bucket {
     left: usize,
     refill: Duration,
     /// Time up to which `left` has been refilled.
-    at: Instant,
+    refilled_until: Instant,
 }
 
 /// An amount taken from a budget. The unused part can be returned.
@@ -94,7 +94,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
 
 impl Bucket {
     fn full(max: usize, refill: Duration, now: Instant) -> Self {
-        Self { max, left: max, refill, at: now }
+        Self { max, left: max, refill, refilled_until: now }
     }
 
     fn has(&mut self, amount: usize, now: Instant) -> bool {
@@ -110,7 +110,7 @@ impl Bucket {
     /// Adds the units that have accrued since the last call. Time for less than a whole unit counts at the next call;
     /// otherwise frequent calls would never refill a slow budget.
     fn refill(&mut self, now: Instant) {
-        let nanos = now.saturating_duration_since(self.at).min(self.refill).as_nanos();
+        let nanos = now.saturating_duration_since(self.refilled_until).min(self.refill).as_nanos();
         let more = self.max as u128 * nanos / self.refill.as_nanos();
         if more == 0 {
             return;
@@ -118,7 +118,7 @@ impl Bucket {
         self.add(usize::try_from(more).unwrap_or(usize::MAX));
         let used_nanos = more * self.refill.as_nanos() / self.max as u128;
         let used = Duration::from_nanos(u64::try_from(used_nanos).unwrap_or(u64::MAX));
-        self.at = if nanos >= self.refill.as_nanos() { now } else { self.at + used };
+        self.refilled_until = if nanos >= self.refill.as_nanos() { now } else { self.refilled_until + used };
     }
 
     fn add(&mut self, amount: usize) {
@@ -132,22 +132,22 @@ mod tests {
 
     const REFILL: Duration = Duration::from_mins(1);
     const LIMITS: BudgetLimits = BudgetLimits { all_max: 256 << 20, each_max: 64 << 20, refill: REFILL };
-    const REPORT: usize = 16 << 20;
+    const REPORT_BYTES: usize = 16 << 20;
 
     #[test]
     fn one_key_uses_up_its_own_budget_only() {
         let now = Instant::now();
         let budget = Budget::new(LIMITS, now);
         for _ in 0..4 {
-            assert!(budget.reserve(1, REPORT, now).is_some());
+            assert!(budget.reserve(1, REPORT_BYTES, now).is_some());
         }
-        assert!(budget.reserve(1, REPORT, now).is_none());
-        assert!(budget.reserve(2, REPORT, now).is_some());
-        assert!(budget.reserve(1, REPORT, now + REFILL / 4).is_some(), "it refills");
+        assert!(budget.reserve(1, REPORT_BYTES, now).is_none());
+        assert!(budget.reserve(2, REPORT_BYTES, now).is_some());
+        assert!(budget.reserve(1, REPORT_BYTES, now + REFILL / 4).is_some(), "it refills");
     }
 
     #[test]
-    fn a_slow_budget_refills_however_often_it_is_asked() {
+    fn a_slow_budget_refills_however_often_it_is_checked() {
         let start = Instant::now();
         let hourly = BudgetLimits { all_max: 60, each_max: 60, refill: Duration::from_hours(1) };
         let budget = Budget::new(hourly, start);
@@ -162,10 +162,10 @@ mod tests {
         let now = Instant::now();
         let budget = Budget::new(LIMITS, now);
         let taken: Vec<Reservation<u32>> =
-            (0..16).map(|key| budget.reserve(key, REPORT, now).unwrap()).collect();
-        assert!(budget.reserve(100, REPORT, now).is_none());
+            (0..16).map(|key| budget.reserve(key, REPORT_BYTES, now).unwrap()).collect();
+        assert!(budget.reserve(100, REPORT_BYTES, now).is_none());
         budget.return_unused(taken[0], 1 << 10);
-        assert!(budget.reserve(100, REPORT - (1 << 10), now).is_some());
+        assert!(budget.reserve(100, REPORT_BYTES - (1 << 10), now).is_some());
     }
 
     #[test]

@@ -21,7 +21,7 @@ const NAME: &str = "dev";
 /// Verified domain of the development server.
 pub const DEV_DOMAIN: &str = "example.test";
 /// Name of credentials whose key the caller chose. They stay valid over restarts.
-const FIXED_NAME: &str = "dev-fixed";
+const FIXED_CREDENTIAL_NAME: &str = "dev-fixed";
 const FIXED_KEY_CHARS_MAX: usize = 100;
 
 /// Maximum number of account keys, and of operator keys, of earlier starts that one start revokes.
@@ -51,7 +51,7 @@ impl DevOptions {
         self.sign_in_token.get_or_init(|| token.to_owned());
     }
 
-    pub(crate) fn takes_any_from(&self) -> bool {
+    pub(crate) fn accepts_any_from(&self) -> bool {
         self.any_from.get().is_some()
     }
 }
@@ -131,8 +131,8 @@ impl fmt::Debug for DevSetup {
 
 #[boxed_futures]
 impl App {
-    /// Creates what is missing of account, server and domain, and new keys, because old keys cannot be shown again.
-    /// Revokes the keys of all earlier starts, except keys that the caller chose.
+    /// Creates the account, the server and the domain if they are missing. Creates new keys, because old keys cannot be
+    /// shown again. Revokes the keys of all earlier starts, except keys that the caller chose.
     pub async fn dev_setup(&self) -> Result<DevSetup, AdminError> {
         self.dev_setup_with(DevSetupRequest::default()).await
     }
@@ -154,7 +154,7 @@ impl App {
             let new = new.map_err(|refusal| AdminError::refused(refusal.to_string()))?;
             self.inner.store.create_domain(new).await?;
         }
-        let (pair, newest) = if let Some(api_key) = &request.api_key {
+        let (pair, credential_id) = if let Some(api_key) = &request.api_key {
             let pair = fixed_pair(api_key)?;
             let id = self.find_or_create_fixed_credential(&server, &pair).await?;
             (pair, id)
@@ -167,7 +167,7 @@ impl App {
         let _ = self.inner.dev.key.set(hash(&pair.api_key));
         for key in self.inner.store.list_credentials(Some(server.id)).await? {
             let is_old = key.name == NAME && previous.is_none_or(|ids| ids.credential == key.id);
-            if key.id != newest && key.revoked_at.is_none() && is_old {
+            if key.id != credential_id && key.revoked_at.is_none() && is_old {
                 self.inner.store.revoke_credential(key.id).await?;
             }
         }
@@ -187,8 +187,8 @@ impl App {
             sign_in_url,
             domain,
             server_name: server.name,
-            credential_name: if request.api_key.is_some() { FIXED_NAME } else { NAME }.to_owned(),
-            key_ids: DevKeyIds { credential: newest, account_key, operator_key },
+            credential_name: if request.api_key.is_some() { FIXED_CREDENTIAL_NAME } else { NAME }.to_owned(),
+            key_ids: DevKeyIds { credential: credential_id, account_key, operator_key },
         })
     }
 
@@ -200,8 +200,11 @@ impl App {
     ) -> Result<CredentialId, AdminError> {
         let (key_hash, secret_hash) = pair.hashes();
         let Some(found) = self.inner.store.find_credential_access(key_hash).await? else {
-            let created =
-                self.inner.store.create_credential(new_credential(server, FIXED_NAME, pair)).await?;
+            let created = self
+                .inner
+                .store
+                .create_credential(new_credential(server, FIXED_CREDENTIAL_NAME, pair))
+                .await?;
             return Ok(created.id);
         };
         let is_same = |credential: &Credential| {

@@ -19,7 +19,7 @@ pub(crate) struct Round {
 
 impl Round {
     /// Records whether a step failed. Returns the value of its result; `None` if the step failed.
-    pub(crate) fn take<T>(&mut self, step: &'static str, result: Result<T, StoreError>) -> Option<T> {
+    pub(crate) fn record<T>(&mut self, step: &'static str, result: Result<T, StoreError>) -> Option<T> {
         match (result, &mut self.failed) {
             (Ok(done), _) => return Some(done),
             (Err(_), Some(failed)) => failed.steps.push(step),

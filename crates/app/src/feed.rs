@@ -13,17 +13,17 @@ use tokio::time::Instant;
 use crate::App;
 
 /// Maximum number of calls of one server that wait their full time for events.
-const WAITING_OF_SERVER_MAX: usize = 8;
+const WAITING_CALLS_OF_SERVER_MAX: usize = 8;
 /// Maximum number of calls of all servers that wait their full time.
-const WAITING_MAX: usize = 512;
+const WAITING_CALLS_MAX: usize = 512;
 /// Maximum waiting time of further calls, so that repeated polling stays slow.
 const WAIT_WITHOUT_PERMIT: Duration = Duration::from_secs(1);
-/// Interval of look-ups without a notice: other nodes add events without notifying this node.
-const POLL: Duration = Duration::from_secs(1);
+/// Interval of reads without a notice: other nodes add events without notifying this node.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause after a notice, so that events in quick succession are read together.
-const LOOK_PAUSE: Duration = Duration::from_millis(20);
+const PAUSE_AFTER_NOTICE: Duration = Duration::from_millis(20);
 /// Maximum number of pages without a matching event that are scanned before a call is answered.
-const PAGES_MAX: usize = 20;
+const PAGES_SCANNED_MAX: usize = 20;
 
 /// Position at which a feed request starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,26 +48,26 @@ pub struct FeedRequest {
 /// Waiting calls, and the signal that stops them.
 #[derive(Debug)]
 pub(crate) struct WaitingCalls {
-    of_servers: Mutex<HashMap<ServerId, usize>>,
+    count_by_server: Mutex<HashMap<ServerId, usize>>,
     stop: watch::Sender<bool>,
 }
 
 impl Default for WaitingCalls {
     fn default() -> Self {
-        Self { of_servers: Mutex::default(), stop: watch::Sender::new(false) }
+        Self { count_by_server: Mutex::default(), stop: watch::Sender::new(false) }
     }
 }
 
 impl WaitingCalls {
     /// Takes a permit to wait; `None` if too many calls wait.
     fn permit(&self, server_id: ServerId) -> Option<FeedPermit<'_>> {
-        let mut of_servers = self.lock();
-        let is_full = of_servers.values().sum::<usize>() >= WAITING_MAX;
-        let own = of_servers.get(&server_id).copied().unwrap_or_default();
-        if is_full || own >= WAITING_OF_SERVER_MAX {
+        let mut count_by_server = self.lock();
+        let is_full = count_by_server.values().sum::<usize>() >= WAITING_CALLS_MAX;
+        let own = count_by_server.get(&server_id).copied().unwrap_or_default();
+        if is_full || own >= WAITING_CALLS_OF_SERVER_MAX {
             return None;
         }
-        of_servers.insert(server_id, own + 1);
+        count_by_server.insert(server_id, own + 1);
         Some(FeedPermit { waiting: self, server_id })
     }
 
@@ -77,7 +77,7 @@ impl WaitingCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, usize>> {
-        self.of_servers.lock()
+        self.count_by_server.lock()
     }
 }
 
@@ -89,11 +89,11 @@ struct FeedPermit<'a> {
 
 impl Drop for FeedPermit<'_> {
     fn drop(&mut self) {
-        let mut of_servers = self.waiting.lock();
-        if let Some(own) = of_servers.get_mut(&self.server_id) {
+        let mut count_by_server = self.waiting.lock();
+        if let Some(own) = count_by_server.get_mut(&self.server_id) {
             *own -= 1;
             if *own == 0 {
-                of_servers.remove(&self.server_id);
+                count_by_server.remove(&self.server_id);
             }
         }
     }
@@ -103,12 +103,12 @@ impl Drop for FeedPermit<'_> {
 impl App {
     /// Ends all waiting calls, now and later: the service is stopping.
     pub fn stop_waiting(&self) {
-        self.inner.waiting.stop.send_replace(true);
+        self.inner.waiting_calls.stop.send_replace(true);
     }
 
     /// Whether waiting calls end at once.
     pub fn is_stopping(&self) -> bool {
-        *self.inner.waiting.stop.borrow()
+        *self.inner.waiting_calls.stop.borrow()
     }
 
     pub async fn list_events(
@@ -118,14 +118,14 @@ impl App {
     ) -> Result<FeedPage, StoreError> {
         let store = &self.inner.store;
         let mut notices = store.server_event_notices(server_id);
-        let mut stop = self.inner.waiting.stop_signal();
+        let mut stop = self.inner.waiting_calls.stop_signal();
         let after = match request.start {
             FeedStart::Oldest => EventCursor::START,
             FeedStart::After(cursor) => cursor,
             FeedStart::Latest => store.feed_end(server_id).await?,
         };
-        let begun = Instant::now();
-        let mut deadline = begun + request.wait;
+        let started_at = Instant::now();
+        let mut deadline = started_at + request.wait;
         let mut query = FeedQuery {
             server_id,
             after,
@@ -142,19 +142,19 @@ impl App {
                 return Ok(page);
             }
             if permit.is_none() {
-                permit = self.inner.waiting.permit(server_id);
+                permit = self.inner.waiting_calls.permit(server_id);
             }
             if permit.is_none() {
-                deadline = deadline.min(begun + WAIT_WITHOUT_PERMIT);
+                deadline = deadline.min(started_at + WAIT_WITHOUT_PERMIT);
             }
             let is_notified = tokio::select! {
                 _ = notices.changed() => true,
-                () = tokio::time::sleep(POLL) => false,
+                () = tokio::time::sleep(POLL_INTERVAL) => false,
                 () = tokio::time::sleep_until(deadline) => false,
                 _ = stop.changed() => false,
             };
             if is_notified {
-                tokio::time::sleep(LOOK_PAUSE).await;
+                tokio::time::sleep(PAUSE_AFTER_NOTICE).await;
             }
         }
     }
@@ -162,7 +162,7 @@ impl App {
     /// Returns one page of matching events, or the position reached without a match.
     async fn scan(&self, query: &mut FeedQuery) -> Result<FeedPage, StoreError> {
         let mut page = FeedPage { events: Vec::new(), next: query.after, has_more: false };
-        for _ in 0..PAGES_MAX {
+        for _ in 0..PAGES_SCANNED_MAX {
             page = self.inner.store.feed(*query).await?;
             query.after = page.next;
             if !page.events.is_empty() || !page.has_more {
@@ -183,11 +183,11 @@ mod tests {
         let permits =
             |server_id| std::iter::from_fn(|| waiting.permit(ServerId(server_id))).collect::<Vec<_>>();
         let first = permits(1);
-        assert_eq!(first.len(), WAITING_OF_SERVER_MAX);
+        assert_eq!(first.len(), WAITING_CALLS_OF_SERVER_MAX);
         let others: Vec<_> = (2..1_000).flat_map(&permits).collect();
-        assert_eq!(first.len() + others.len(), WAITING_MAX);
+        assert_eq!(first.len() + others.len(), WAITING_CALLS_MAX);
         drop(first);
-        assert_eq!(permits(2_000).len(), WAITING_OF_SERVER_MAX);
+        assert_eq!(permits(2_000).len(), WAITING_CALLS_OF_SERVER_MAX);
         drop(others);
         assert!(waiting.lock().is_empty());
     }

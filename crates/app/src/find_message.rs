@@ -2,7 +2,7 @@
 //! reported as unknown.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_mail::{MessageView, received};
+use postroad_mail::{MessageView, received_field};
 use postroad_model::{Direction, MessageId};
 use postroad_store::{Delivery, Message, MessageSummary, StoreError};
 
@@ -88,7 +88,7 @@ impl App {
         let send = &record.send;
         // Messages from older versions do not record the accepting host.
         let host = send.options.host.as_ref().unwrap_or(&self.inner.hostname);
-        received(host, &record.token, send.options.protocol.as_str(), send.created_at)
+        received_field(host, &record.token, send.options.protocol.as_str(), send.created_at)
     }
 
     /// Delivery records in time order.

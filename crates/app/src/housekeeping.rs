@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::App;
 use crate::failed_steps::{FailedSteps, Round};
-use crate::send::IDEMPOTENCY_KEYS_KEPT;
+use crate::send::IDEMPOTENCY_KEY_LIFETIME;
 
 /// Interval of the rounds of housekeeping.
 const ROUND_INTERVAL: Duration = Duration::from_secs(5);
@@ -26,46 +26,46 @@ const NOTICES_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of transactions for sending notices in one `NOTICES_INTERVAL`.
 const NOTICE_STEPS_MAX: usize = 20;
 // Maximum numbers of rows changed in one transaction.
-const PURGE_AT_ONCE: usize = 5_000;
-const EXPIRE_AT_ONCE: usize = 500;
-const SUPPRESSIONS_AT_ONCE: usize = 500;
-const DELETED_AT_ONCE: usize = 100;
-const CANCELLED_AT_ONCE: usize = 200;
+const PURGED_ROWS_MAX: usize = 5_000;
+const EXPIRED_HOLDS_MAX: usize = 500;
+const EXPIRED_SUPPRESSIONS_MAX: usize = 500;
+const DELETED_SERVERS_MAX: usize = 100;
+const CANCELLED_MESSAGES_MAX: usize = 200;
 /// Maximum number of transactions for removing deleted servers and accounts in one round.
 const PURGE_STEPS_MAX: usize = 20;
 
 /// Last use of keys or sessions, not stored yet.
 #[derive(Debug)]
 pub(crate) struct LastUses<Id> {
-    at: Mutex<HashMap<Id, Timestamp>>,
+    times: Mutex<HashMap<Id, Timestamp>>,
 }
 
 impl<Id> Default for LastUses<Id> {
     fn default() -> Self {
-        Self { at: Mutex::default() }
+        Self { times: Mutex::default() }
     }
 }
 
 impl<Id: Copy + Eq + Hash> LastUses<Id> {
-    pub(crate) fn note(&self, id: Id, at: Timestamp) {
-        self.at.lock().insert(id, at);
+    pub(crate) fn record(&self, id: Id, at: Timestamp) {
+        self.times.lock().insert(id, at);
     }
 
-    /// Stores the recorded times. If the store fails, keeps them for the next round.
-    async fn store<F: Future<Output = Result<(), StoreError>>>(
+    /// Passes the recorded times to `write`. If `write` fails, keeps them for the next round.
+    async fn flush<F: Future<Output = Result<(), StoreError>>>(
         &self,
-        store: impl FnOnce(Vec<(Id, Timestamp)>) -> F,
+        write: impl FnOnce(Vec<(Id, Timestamp)>) -> F,
     ) -> Result<(), StoreError> {
-        let used: Vec<(Id, Timestamp)> = self.at.lock().drain().collect();
+        let used: Vec<(Id, Timestamp)> = self.times.lock().drain().collect();
         if used.is_empty() {
             return Ok(());
         }
-        let stored = store(used.clone()).await;
+        let stored = write(used.clone()).await;
         if stored.is_err() {
-            let mut at = self.at.lock();
+            let mut times = self.times.lock();
             for (id, used_at) in used {
                 // A later use may have been recorded meanwhile.
-                at.entry(id).or_insert(used_at);
+                times.entry(id).or_insert(used_at);
             }
         }
         stored
@@ -87,9 +87,9 @@ impl Housekeeping {
             let mut watch = ClockWatch::new(worker.now());
             let mut needs_correction = worker.inner.store.is_clock_behind();
             loop {
-                needs_correction |= watch.went_back(worker.now()).is_some();
+                needs_correction |= watch.detect_step_back(worker.now()).is_some();
                 if needs_correction {
-                    match worker.inner.store.correct_holds_and_limits(IDEMPOTENCY_KEYS_KEPT).await {
+                    match worker.inner.store.correct_holds_and_limits(IDEMPOTENCY_KEY_LIFETIME).await {
                         Ok(()) => needs_correction = false,
                         Err(error) => {
                             tracing::warn!(%error, "correcting holds and limits after the clock went back failed; retrying");
@@ -120,31 +120,32 @@ impl App {
     pub async fn run_housekeeping(&self) -> Result<(), FailedSteps> {
         let (store, mut round) = (&self.inner.store, Round::default());
         let begun_before = self.window_start();
-        round.take("last uses", self.store_last_uses().await);
-        let purge = || store.purge_idempotency_keys(PURGE_AT_ONCE);
-        round.take("idempotency keys", repeat(purge, PURGE_AT_ONCE).await);
-        let expire = || store.expire_holds(EXPIRE_AT_ONCE);
-        round.take("expired holds", repeat(expire, EXPIRE_AT_ONCE).await);
-        let remove = || store.remove_expired_suppressions(SUPPRESSIONS_AT_ONCE);
-        round.take("expired suppressions", repeat(remove, SUPPRESSIONS_AT_ONCE).await);
-        let purge = || store.purge_creations(PURGE_AT_ONCE);
-        round.take("idempotency keys of accounts", repeat(purge, PURGE_AT_ONCE).await);
-        let end = || store.end_deleted_servers(DELETED_AT_ONCE);
-        round.take("deleted servers", repeat(end, DELETED_AT_ONCE).await);
-        let cancel = || async { Ok(store.cancel_mail_of_ended_servers(CANCELLED_AT_ONCE).await? as u64) };
-        round.take("mail of deleted servers", repeat(cancel, CANCELLED_AT_ONCE).await);
-        let purge = || store.purge_user_sessions(PURGE_AT_ONCE);
-        round.take("sessions", repeat(purge, PURGE_AT_ONCE).await);
-        let purge = || store.purge_attempts(begun_before, PURGE_AT_ONCE);
-        round.take("counts of attempts", repeat(purge, PURGE_AT_ONCE).await);
+        round.record("last uses", self.store_last_uses().await);
+        let purge = || store.purge_idempotency_keys(PURGED_ROWS_MAX);
+        round.record("idempotency keys", repeat_while_full(purge, PURGED_ROWS_MAX).await);
+        let expire = || store.expire_holds(EXPIRED_HOLDS_MAX);
+        round.record("expired holds", repeat_while_full(expire, EXPIRED_HOLDS_MAX).await);
+        let remove = || store.remove_expired_suppressions(EXPIRED_SUPPRESSIONS_MAX);
+        round.record("expired suppressions", repeat_while_full(remove, EXPIRED_SUPPRESSIONS_MAX).await);
+        let purge = || store.purge_creations(PURGED_ROWS_MAX);
+        round.record("idempotency keys of accounts", repeat_while_full(purge, PURGED_ROWS_MAX).await);
+        let end = || store.end_deleted_servers(DELETED_SERVERS_MAX);
+        round.record("deleted servers", repeat_while_full(end, DELETED_SERVERS_MAX).await);
+        let cancel =
+            || async { Ok(store.cancel_mail_of_ended_servers(CANCELLED_MESSAGES_MAX).await? as u64) };
+        round.record("mail of deleted servers", repeat_while_full(cancel, CANCELLED_MESSAGES_MAX).await);
+        let purge = || store.purge_user_sessions(PURGED_ROWS_MAX);
+        round.record("sessions", repeat_while_full(purge, PURGED_ROWS_MAX).await);
+        let purge = || store.purge_attempts(begun_before, PURGED_ROWS_MAX);
+        round.record("counts of attempts", repeat_while_full(purge, PURGED_ROWS_MAX).await);
         for _ in 0..PURGE_STEPS_MAX {
-            if round.take("rows of deleted servers", store.purge_deleted(self.links_until()).await)
+            if round.record("rows of deleted servers", store.purge_deleted(self.links_until()).await)
                 != Some(true)
             {
                 break;
             }
         }
-        round.take("gates", store.purge_gates().await);
+        round.record("gates", store.purge_gates().await);
         round.end()
     }
 
@@ -169,20 +170,20 @@ impl App {
     async fn store_last_uses(&self) -> Result<(), StoreError> {
         let store = &self.inner.store;
         let stored = [
-            self.inner.used.store(|used| store.touch_credentials(used)).await,
-            self.inner.used_account_keys.store(|used| store.touch_account_keys(used)).await,
-            self.inner.used_sessions.store(|used| store.touch_user_sessions(used)).await,
+            self.inner.used_credentials.flush(|used| store.touch_credentials(used)).await,
+            self.inner.used_account_keys.flush(|used| store.touch_account_keys(used)).await,
+            self.inner.used_sessions.flush(|used| store.touch_user_sessions(used)).await,
         ];
         stored.into_iter().collect()
     }
 }
 
-/// Repeats a step that changes at most `at_once` rows until it changes fewer.
-async fn repeat<F>(mut step: impl FnMut() -> F, at_once: usize) -> Result<(), StoreError>
+/// Repeats a step that changes at most `rows_max` rows until it changes fewer.
+async fn repeat_while_full<F>(mut step: impl FnMut() -> F, rows_max: usize) -> Result<(), StoreError>
 where
     F: Future<Output = Result<u64, StoreError>>,
 {
-    while step().await? == at_once as u64 {}
+    while step().await? == rows_max as u64 {}
     Ok(())
 }
 
@@ -194,15 +195,15 @@ mod tests {
     async fn a_use_during_a_failed_write_is_not_replaced_by_an_earlier_one() {
         let uses = LastUses::<u32>::default();
         let at = Timestamp::from_micros;
-        uses.note(1, at(10));
-        uses.note(2, at(10));
-        let failed = uses.store(|_| {
-            uses.note(1, at(20));
+        uses.record(1, at(10));
+        uses.record(2, at(10));
+        let failed = uses.flush(|_| {
+            uses.record(1, at(20));
             std::future::ready(Err(StoreError::Unavailable("the disk is full".into())))
         });
         assert!(failed.await.is_err());
         let mut stored = Vec::new();
-        let done = uses.store(|used| {
+        let done = uses.flush(|used| {
             stored = used;
             std::future::ready(Ok(()))
         });

@@ -16,7 +16,7 @@ impl App {
     pub async fn record_cleared_inbox(&self, by: &Requester) -> Result<(), AccountRefusal> {
         let operation = Operation::InstallationClearInbox;
         self.permit_operator(by, operation)?;
-        let store = self.recording(by, operation, AuditSubject::Setting(INBOX_SETTING));
+        let store = self.audited_store(by, operation, AuditSubject::Setting(INBOX_SETTING));
         Ok(store.set_setting(INBOX_SETTING, Some(self.inner.clock.now().to_rfc3339())).await?)
     }
 }

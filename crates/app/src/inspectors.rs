@@ -22,19 +22,19 @@ use crate::{App, Caller};
 /// Maximum number of servers with an inspector. A further inspector replaces the oldest one of the account that has the
 /// most.
 const INSPECTORS_MAX: usize = 200;
-const VALID_FOR: Duration = Duration::from_hours(24);
+const INSPECTOR_LIFETIME: Duration = Duration::from_hours(24);
 /// Tokens of inspectors are shorter. Longer texts are refused without a look-up.
 const TOKEN_BYTES_MAX: usize = 100;
 /// An inspector takes 50 requests at once and 20 a second on each node, all inspectors together ten times as many: each
-/// request is a transaction, and mail comes first. `BYTES` limits their size.
-const REQUESTS: BudgetLimits =
+/// request is a transaction, and mail comes first. `BYTE_LIMITS` limits their size.
+const REQUEST_LIMITS: BudgetLimits =
     BudgetLimits { all_max: 500, each_max: 50, refill: Duration::from_millis(2_500) };
 /// An inspector takes 1 MiB at once and 128 KiB a second on each node, all inspectors together four times as much.
-const BYTES: BudgetLimits =
+const BYTE_LIMITS: BudgetLimits =
     BudgetLimits { all_max: 4 << 20, each_max: 1 << 20, refill: Duration::from_secs(8) };
 /// Interval of look-ups without a notice, if there may be other nodes: requests that arrive there do not notify this
 /// node.
-const POLL: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// An inspector as its page shows it.
 #[derive(Clone)]
@@ -89,7 +89,7 @@ pub(crate) struct InspectorBudgets {
 impl InspectorBudgets {
     pub(crate) fn new() -> Self {
         let now = Instant::now();
-        Self { requests: Budget::new(REQUESTS, now), bytes: Budget::new(BYTES, now) }
+        Self { requests: Budget::new(REQUEST_LIMITS, now), bytes: Budget::new(BYTE_LIMITS, now) }
     }
 
     fn reserve(&self, server_id: ServerId, bytes_max: usize) -> Option<Reservation<ServerId>> {
@@ -113,11 +113,11 @@ impl App {
             account_id: caller.account_id,
             token_hash: hash(&token),
             sealed_token: self.inner.sealing_key.seal(&seal_purpose(server_id), token.as_bytes()),
-            expires_at: self.inner.clock.now().plus(VALID_FOR),
+            expires_at: self.inner.clock.now().plus(INSPECTOR_LIFETIME),
             unreadable_token,
         };
         let subject = AuditSubject::Inspector(server_id);
-        let store = self.recording(&caller.requester(), Operation::WebhooksOpenInspector, subject);
+        let store = self.audited_store(&caller.requester(), Operation::WebhooksOpenInspector, subject);
         store.open_inspector(new, INSPECTORS_MAX).await.map(drop)
     }
 
@@ -137,7 +137,7 @@ impl App {
     }
 
     fn unseal(&self, server_id: ServerId, sealed_token: &[u8]) -> Result<String, UnsealError> {
-        let token = self.inner.sealing_key.open(&seal_purpose(server_id), sealed_token)?;
+        let token = self.inner.sealing_key.unseal(&seal_purpose(server_id), sealed_token)?;
         String::from_utf8(token).map_err(|_| UnsealError::Damaged)
     }
 
@@ -153,7 +153,7 @@ impl App {
     /// Removes the requests to the inspector of the caller's server.
     pub async fn clear_inspector(&self, caller: &Caller) -> Result<(), StoreError> {
         let subject = AuditSubject::Inspector(caller.server_id);
-        let store = self.recording(&caller.requester(), Operation::WebhooksClearInspector, subject);
+        let store = self.audited_store(&caller.requester(), Operation::WebhooksClearInspector, subject);
         store.clear_inspector(caller.server_id).await
     }
 
@@ -203,7 +203,7 @@ impl App {
     ) -> Result<Option<i64>, StoreError> {
         let store = &self.inner.store;
         let mut notices = store.inspector_notices(server_id);
-        let mut stop = self.inner.waiting.stop_signal();
+        let mut stop = self.inner.waiting_calls.stop_signal();
         let deadline = Instant::now() + wait;
         let is_shared = store.may_have_other_nodes();
         loop {
@@ -215,7 +215,7 @@ impl App {
             }
             tokio::select! {
                 _ = notices.changed() => {}
-                () = tokio::time::sleep(POLL), if is_shared => {}
+                () = tokio::time::sleep(POLL_INTERVAL), if is_shared => {}
                 () = tokio::time::sleep_until(deadline) => {}
                 _ = stop.changed() => {}
             }

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::App;
 use crate::admin::AdminError;
 
-const RETURN_PATH_SECRET: &str = "return_path_secret";
-const DKIM_KEY: &str = "installation_dkim";
+const RETURN_PATH_SECRET_SETTING: &str = "return_path_secret";
+const DKIM_KEY_SETTING: &str = "installation_dkim";
 
 pub struct Installation {
     pub return_path_secret: [u8; 32],
@@ -46,17 +46,18 @@ impl App {
         };
         let mut secret = [0; 32];
         rand::rng().fill_bytes(&mut secret);
-        let secret = store.setting_or_insert(RETURN_PATH_SECRET, STANDARD.encode(secret)).await?;
+        let secret =
+            store.find_or_insert_setting(RETURN_PATH_SECRET_SETTING, STANDARD.encode(secret)).await?;
         let secret = STANDARD.decode(secret).ok().and_then(|bytes| bytes.try_into().ok());
-        let stored = match store.find_setting(DKIM_KEY).await? {
+        let stored = match store.find_setting(DKIM_KEY_SETTING).await? {
             Some(stored) => stored,
-            None => store.setting_or_insert(DKIM_KEY, new_key().await?).await?,
+            None => store.find_or_insert_setting(DKIM_KEY_SETTING, new_key().await?).await?,
         };
-        let stored: StoredKey = serde_json::from_str(&stored).map_err(|_| unreadable(DKIM_KEY))?;
-        let private = STANDARD.decode(&stored.private).map_err(|_| unreadable(DKIM_KEY))?;
-        let key = DkimKey::from_pkcs8_der(&private).map_err(|_| unreadable(DKIM_KEY))?;
+        let stored: StoredKey = serde_json::from_str(&stored).map_err(|_| unreadable(DKIM_KEY_SETTING))?;
+        let private = STANDARD.decode(&stored.private).map_err(|_| unreadable(DKIM_KEY_SETTING))?;
+        let key = DkimKey::from_pkcs8_der(&private).map_err(|_| unreadable(DKIM_KEY_SETTING))?;
         Ok(Installation {
-            return_path_secret: secret.ok_or_else(|| unreadable(RETURN_PATH_SECRET))?,
+            return_path_secret: secret.ok_or_else(|| unreadable(RETURN_PATH_SECRET_SETTING))?,
             dkim_selector: stored.selector,
             dkim_public_spki: key.public_spki_der().to_vec(),
             dkim_private_pkcs8: private,

@@ -66,7 +66,7 @@ pub use installation::Installation;
 pub use installation_status::InstallationStatus;
 pub use jobs::{ActionFailure, JobRefusal, JobTask, MessageAction, StartedJob};
 pub use log_in::{LoginFailure, Submitter};
-pub use nodes::{CERTIFICATE_ENDS_SOON, certificate_trouble};
+pub use nodes::{CERTIFICATE_WARNING_TIME, certificate_problem};
 pub use postroad_mail::{
     AttachmentView, Correspondents, Extracted, MessageView, NamedAddress, correspondents, extract,
     visible_text, without_loaders,
@@ -80,8 +80,10 @@ pub use returns::{
 pub use sealing::{SealingKey, UnsealError};
 pub use search::{IndexTask, SearchRequest, parse_status};
 pub use server_settings::ServerChangeRequest;
-pub use timeline::{Located, MessageEvent, Timeline, TimelineItem, TimelineKind, refusal_rule};
-pub use webhooks::{EventFilter, ReplayRequest, WebhookChanges, WebhookDraft, WebhookRefusal, shown_events};
+pub use timeline::{LocatedMessages, MessageEvent, Timeline, TimelineItem, TimelineKind, refusal_rule};
+pub use webhooks::{
+    EventFilter, ReplayRequest, WebhookChanges, WebhookDraft, WebhookRefusal, events_unless_all,
+};
 
 use send::UsablePool;
 
@@ -98,7 +100,7 @@ const DOMAINS_PER_SERVER: usize = 1_000;
 const WARM_UP_DAYS: u32 = 21;
 
 /// Maximum number of password-reset mails that are put into the queue at the same time.
-const NOTICES_AT_ONCE: usize = 8;
+const RESET_MAILS_CONCURRENT_MAX: usize = 8;
 
 /// Settings from the operator.
 #[derive(Debug, Clone)]
@@ -188,9 +190,9 @@ struct Inner {
     /// Cache of account and operator keys.
     account_keys: ttl_cache::TtlCache<KeyHash, AccountKey>,
     /// Cache of verified domains.
-    verified: ttl_cache::TtlCache<(ServerId, DomainName), SendingDomain>,
+    verified_domains: ttl_cache::TtlCache<(ServerId, DomainName), SendingDomain>,
     /// Looks up the DNS records of domains; set when the process starts.
-    checker: OnceLock<domains::DomainChecker>,
+    domain_checker: OnceLock<domains::DomainChecker>,
     /// Limits on the number of domains and the work for them.
     domain_limits: domains::DomainLimits,
     /// How often domains are checked.
@@ -212,7 +214,7 @@ struct Inner {
     /// Idempotency keys of requests in progress.
     in_progress: send::InProgress,
     /// Last use of credentials, until housekeeping stores it.
-    used: housekeeping::LastUses<CredentialId>,
+    used_credentials: housekeeping::LastUses<CredentialId>,
     /// Last use of account and operator keys, until housekeeping stores it.
     used_account_keys: housekeeping::LastUses<AccountKeyId>,
     /// Retention periods of the installation.
@@ -227,19 +229,19 @@ struct Inner {
     /// Wakes the task that works on jobs.
     job_created: tokio::sync::Notify,
     /// Calls that wait for events.
-    waiting: feed::WaitingCalls,
+    waiting_calls: feed::WaitingCalls,
     /// Budgets for what is stored for inspectors.
     inspector_budgets: inspectors::InspectorBudgets,
     /// Compiled templates that were used recently.
     templates: templates::Templates,
     /// Computes password hashes, a few at a time.
-    passwords: users::PasswordHasher,
+    password_hasher: users::PasswordHasher,
     /// Key that seals secrets in the store.
     sealing_key: SealingKey,
     /// Last use of sessions, until housekeeping stores it.
     used_sessions: housekeeping::LastUses<UserSessionId>,
     /// Permits to put password-reset mails into the queue.
-    notices: Arc<tokio::sync::Semaphore>,
+    reset_mail_permits: Arc<tokio::sync::Semaphore>,
     /// Sender of mails to people.
     notices_from: Option<EmailAddress>,
     /// Counts of returned mail.
@@ -283,8 +285,8 @@ impl App {
                 pools: ttl_cache::TtlCache::default(),
                 access: ttl_cache::TtlCache::default(),
                 account_keys: ttl_cache::TtlCache::default(),
-                verified: ttl_cache::TtlCache::default(),
-                checker: OnceLock::new(),
+                verified_domains: ttl_cache::TtlCache::default(),
+                domain_checker: OnceLock::new(),
                 domain_limits: domains::DomainLimits::new(domains_per_server),
                 check_intervals: domain_checks,
                 tracking_base: OnceLock::new(),
@@ -295,7 +297,7 @@ impl App {
                 bound_networks: ttl_cache::TtlCache::default(),
                 bad_keys: bad_keys::BadKeys::default(),
                 in_progress: send::InProgress::default(),
-                used: housekeeping::LastUses::default(),
+                used_credentials: housekeeping::LastUses::default(),
                 used_account_keys: housekeeping::LastUses::default(),
                 retention,
                 webhooks_per_server,
@@ -303,13 +305,13 @@ impl App {
                 feedback,
                 long_reads,
                 job_created: tokio::sync::Notify::new(),
-                waiting: feed::WaitingCalls::default(),
+                waiting_calls: feed::WaitingCalls::default(),
                 inspector_budgets: inspectors::InspectorBudgets::new(),
                 templates: templates::Templates::default(),
-                passwords: users::PasswordHasher::default(),
+                password_hasher: users::PasswordHasher::default(),
                 sealing_key,
                 used_sessions: housekeeping::LastUses::default(),
-                notices: Arc::new(tokio::sync::Semaphore::new(NOTICES_AT_ONCE)),
+                reset_mail_permits: Arc::new(tokio::sync::Semaphore::new(RESET_MAILS_CONCURRENT_MAX)),
                 notices_from,
                 return_counters: returns::ReturnCounters::default(),
                 portal_base: OnceLock::new(),
@@ -338,7 +340,7 @@ impl App {
     fn forget_setup(&self) {
         self.inner.access.clear();
         self.inner.account_keys.clear();
-        self.inner.verified.clear();
+        self.inner.verified_domains.clear();
         self.inner.maintenance.clear();
         self.inner.service_server.clear();
         self.inner.pools.clear();

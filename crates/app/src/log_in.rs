@@ -65,10 +65,10 @@ impl App {
         let expected = access.as_ref().map_or(KeyHash([0; 32]), |access| access.credential.secret_hash);
         let is_right: bool = expected.0.ct_eq(&secret_hash.0).into();
         if access.is_none() || !is_right {
-            return Err(self.bad_login(peer));
+            return Err(self.record_bad_login(peer));
         }
         let submitter = Submitter { key_hash, operation: Operation::SmtpSubmit, peer, any_from: false };
-        self.may_submit(&submitter).await?;
+        self.admit_submitter(&submitter).await?;
         Ok(submitter)
     }
 
@@ -95,9 +95,9 @@ impl App {
     pub async fn log_in_by_address(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
         let address = peer.address.to_canonical();
         let networks = self.bound_networks().await.map_err(LoginFailure::Store)?;
-        let fitting = networks.iter().filter(|bound| bound.network.contains(&address));
+        let matching = networks.iter().filter(|bound| bound.network.contains(&address));
         let best =
-            fitting.max_by_key(|bound| (bound.network.prefix_len(), std::cmp::Reverse(bound.credential_id)));
+            matching.max_by_key(|bound| (bound.network.prefix_len(), std::cmp::Reverse(bound.credential_id)));
         let best = best.ok_or(LoginFailure::NetworkUnknown)?;
         let operation = Operation::SmtpSubmitByAddress;
         Ok(Submitter { key_hash: best.key_hash, operation, peer, any_from: false })
@@ -111,11 +111,11 @@ impl App {
     }
 
     /// Checks whether the client may send a message now, and returns a `Caller` for the client's key.
-    pub async fn may_submit(&self, submitter: &Submitter) -> Result<Caller, LoginFailure> {
+    pub async fn admit_submitter(&self, submitter: &Submitter) -> Result<Caller, LoginFailure> {
         let peer = submitter.peer;
         let access = self.find_access(submitter.key_hash).await.map_err(LoginFailure::Store)?;
         let Some(access) = access.filter(|access| self.is_usable(access, peer.address)) else {
-            return Err(self.bad_login(peer));
+            return Err(self.record_bad_login(peer));
         };
         let admitted = self.admit(access, peer, submitter.operation);
         let admitted =
@@ -128,13 +128,13 @@ impl App {
             AuthFailure::Missing { .. }
             | AuthFailure::Invalid { .. }
             | AuthFailure::AccountSuspended
-            | AuthFailure::Denied(_) => self.bad_login(peer),
+            | AuthFailure::Denied(_) => self.record_bad_login(peer),
             AuthFailure::Store(error) => LoginFailure::Store(error),
         })
     }
 
-    fn bad_login(&self, peer: Peer) -> LoginFailure {
-        let penalty = self.inner.bad_keys.note(peer.address);
+    fn record_bad_login(&self, peer: Peer) -> LoginFailure {
+        let penalty = self.inner.bad_keys.record_failure(peer.address);
         LoginFailure::Invalid { delay: penalty.delay, shut_out: penalty.shut_out }
     }
 
@@ -146,13 +146,13 @@ impl App {
         }
         let start = self.inner.bound_networks.start_read();
         let now = self.inner.clock.now();
-        let is_good = |credential: &Credential| {
+        let is_valid = |credential: &Credential| {
             credential.revoked_at.is_none() && credential.expires_at.is_none_or(|at| at > now)
         };
         let credentials = self.inner.store.list_address_credentials().await?;
         let networks: Vec<BoundNetwork> = credentials
             .iter()
-            .filter(|credential| is_good(credential))
+            .filter(|credential| is_valid(credential))
             .flat_map(|credential| {
                 credential.allow.iter().map(|network| BoundNetwork {
                     network: *network,

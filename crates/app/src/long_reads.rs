@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     /// The permit, if it is free now.
-    async fn if_free<T>(permit: impl Future<Output = T>) -> Option<T> {
+    async fn permit_if_free<T>(permit: impl Future<Output = T>) -> Option<T> {
         tokio::time::timeout(Duration::ZERO, permit).await.ok()
     }
 
@@ -64,34 +64,34 @@ mod tests {
     async fn one_account_cannot_take_every_permit() {
         let reads = LongReads::with_max(10);
         let (busy, quiet) = (AccountId(1), AccountId(2));
-        let mut held: Vec<FairPermit> = Vec::new();
-        while let Some(permit) = if_free(reads.permit(busy)).await {
-            held.push(permit);
+        let mut taken: Vec<FairPermit> = Vec::new();
+        while let Some(permit) = permit_if_free(reads.permit(busy)).await {
+            taken.push(permit);
         }
-        assert_eq!(held.len(), READS_OF_ACCOUNT_MAX);
+        assert_eq!(taken.len(), READS_OF_ACCOUNT_MAX);
         // More waiting calls do not get the busy account more permits.
         let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(reads.permit(busy))).collect();
         for permit in &mut waiting {
-            assert!(if_free(permit).await.is_none());
+            assert!(permit_if_free(permit).await.is_none());
         }
-        assert!(if_free(reads.permit(quiet)).await.is_some());
-        held.pop();
-        assert!(if_free(waiting.remove(0)).await.is_some());
+        assert!(permit_if_free(reads.permit(quiet)).await.is_some());
+        taken.pop();
+        assert!(permit_if_free(waiting.remove(0)).await.is_some());
     }
 
     #[tokio::test]
     async fn there_are_no_more_permits_than_the_store_allows() {
         for (store_max, permits) in [(1, 1), (2, 2), (3, 3), (10, READS_MAX)] {
             let reads = LongReads::with_max(store_max);
-            let mut held: Vec<FairPermit> = Vec::new();
+            let mut taken: Vec<FairPermit> = Vec::new();
             for number in 0..10 {
-                held.extend(if_free(reads.permit(AccountId(number))).await);
+                taken.extend(permit_if_free(reads.permit(AccountId(number))).await);
             }
-            assert_eq!(held.len(), permits, "{store_max}");
+            assert_eq!(taken.len(), permits, "{store_max}");
         }
         let reads = LongReads::with_max(2);
-        let _one = if_free(reads.permit(AccountId(1))).await.expect("a permit is free");
-        assert!(if_free(reads.permit(AccountId(1))).await.is_none());
-        assert!(if_free(reads.permit(AccountId(2))).await.is_some());
+        let _one = permit_if_free(reads.permit(AccountId(1))).await.expect("a permit is free");
+        assert!(permit_if_free(reads.permit(AccountId(1))).await.is_none());
+        assert!(permit_if_free(reads.permit(AccountId(2))).await.is_some());
     }
 }

@@ -7,7 +7,7 @@ use crate::App;
 use crate::access::Operation;
 use crate::accounts::{AccountRefusal, Requester};
 
-const SETTING: &str = "maintenance";
+const MAINTENANCE_SETTING: &str = "maintenance";
 
 #[boxed_futures]
 impl App {
@@ -16,26 +16,26 @@ impl App {
             return Ok(on);
         }
         let start = self.inner.maintenance.start_read();
-        let on = self.inner.store.find_setting(SETTING).await?.is_some();
+        let on = self.inner.store.find_setting(MAINTENANCE_SETTING).await?.is_some();
         self.inner.maintenance.put((), on, start);
         Ok(on)
     }
 
     /// Sets maintenance mode for the command line.
     pub async fn set_maintenance(&self, on: bool) -> Result<(), StoreError> {
-        self.record_maintenance(&Requester::command_line(), on).await
+        self.store_maintenance(&Requester::command_line(), on).await
     }
 
     /// Sets maintenance mode for `by`, who must be the operator.
     pub async fn set_maintenance_as(&self, by: &Requester, on: bool) -> Result<(), AccountRefusal> {
         self.permit_operator(by, Operation::InstallationMaintenance)?;
-        Ok(self.record_maintenance(by, on).await?)
+        Ok(self.store_maintenance(by, on).await?)
     }
 
-    async fn record_maintenance(&self, by: &Requester, on: bool) -> Result<(), StoreError> {
+    async fn store_maintenance(&self, by: &Requester, on: bool) -> Result<(), StoreError> {
         let operation = Operation::InstallationMaintenance;
-        let store = self.recording(by, operation, AuditSubject::Setting(SETTING));
-        store.set_setting(SETTING, on.then(|| "on".to_owned())).await?;
+        let store = self.audited_store(by, operation, AuditSubject::Setting(MAINTENANCE_SETTING));
+        store.set_setting(MAINTENANCE_SETTING, on.then(|| "on".to_owned())).await?;
         self.forget_setup();
         Ok(())
     }

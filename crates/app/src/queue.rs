@@ -10,7 +10,7 @@ use postroad_store::{
 };
 
 use crate::access::{Operation, Subject, permit};
-use crate::accounts::{AccountRefusal, Requester, owner_of, page};
+use crate::accounts::{AccountRefusal, Requester, origin_of, page};
 use crate::{App, Caller, names};
 
 /// Longest time for which a gate can be set; a gate without an end stays until it is lifted.
@@ -91,17 +91,17 @@ impl App {
         request: GateRequest,
     ) -> Result<(), AccountRefusal> {
         let operation = Operation::QueueSuspend;
-        self.server_of(by, operation, id).await?;
+        self.permitted_server(by, operation, id).await?;
         self.set_gate(by, operation, GateScope::Server(id), request).await
     }
 
     /// Lifts the gate of a server. An account cannot lift a gate of the operator.
     pub async fn resume_queue_as(&self, by: &Requester, id: ServerId) -> Result<(), AccountRefusal> {
         let operation = Operation::QueueResume;
-        self.server_of(by, operation, id).await?;
+        self.permitted_server(by, operation, id).await?;
         let scope = GateScope::Server(id);
         let store = self.gate_store(by, operation, scope.clone());
-        let is_lifted = match owner_of(by) {
+        let is_lifted = match origin_of(by) {
             SetBy::Operator => store.remove_gate(scope).await.map(|_| true)?,
             SetBy::Account => store.remove_gate_of_account(scope).await?,
         };
@@ -164,12 +164,12 @@ impl App {
         }
         let ends_at = request.time.map(|time| self.inner.clock.now().plus(time));
         let new = NewGate { scope: scope.clone(), action: request.action, reason, automatic: false, ends_at };
-        let is_set = self.gate_store(by, operation, scope).set_gate_by(owner_of(by), new).await?;
+        let is_set = self.gate_store(by, operation, scope).set_gate_by(origin_of(by), new).await?;
         if is_set { Ok(()) } else { Err(AccountRefusal::SetByOperator) }
     }
 
     fn gate_store(&self, by: &Requester, operation: Operation, scope: GateScope) -> Store {
-        self.recording(by, operation, AuditSubject::Gate(scope))
+        self.audited_store(by, operation, AuditSubject::Gate(scope))
     }
 }
 

@@ -153,8 +153,8 @@ impl From<StoreError> for Refusal {
         match error {
             StoreError::Unavailable(cause) => Self::Unavailable(cause),
             StoreError::KeyInUse => Self::IdempotencyInProgress,
-            StoreError::CeilingReached { what, ceiling } => {
-                let what = what.as_str();
+            StoreError::CeilingReached { object, ceiling } => {
+                let what = object.as_str();
                 let message = format!(
                     "The account may have at most {ceiling} {what}: the operator of the service set this ceiling"
                 );

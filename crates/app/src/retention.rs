@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, Timestamp, idgen};
-use postroad_store::{Grain, OldRows, Removal, Removed, Server, ServerRetention, StoreError};
+use postroad_store::{Grain, OldRows, Removal, RemovalProgress, Server, ServerRetention, StoreError};
 
 use crate::App;
 use crate::failed_steps::{FailedSteps, Round};
@@ -19,9 +19,9 @@ const STEP_PAUSE: Duration = Duration::from_millis(20);
 const SEND_SPREAD: Duration = Duration::from_hours(1);
 
 /// Jobs can be looked up for this long after their end.
-const JOBS_KEPT: Duration = days(30);
+const JOB_RETENTION: Duration = days(30);
 /// Revoked credentials are listed for this long; the audit log keeps their revocation.
-const REVOKED_CREDENTIALS_KEPT: Duration = days(90);
+const REVOKED_CREDENTIAL_RETENTION: Duration = days(90);
 
 const fn days(days: u64) -> Duration {
     Duration::from_hours(24 * days)
@@ -62,8 +62,8 @@ impl Default for Retention {
 impl Retention {
     /// Lowest id to keep; 0 to keep all. Messages being accepted took their ids moments ago and are not visible
     /// yet, so data younger than `check_every` stays even if the retention is zero.
-    fn first_kept(&self, now: Timestamp, kept: Option<Duration>) -> i64 {
-        kept.map_or(0, |kept| idgen::first_id_at(now.minus(kept.max(self.check_every))))
+    fn first_id_kept(&self, now: Timestamp, period: Option<Duration>) -> i64 {
+        period.map_or(0, |period| idgen::first_id_at(now.minus(period.max(self.check_every))))
     }
 }
 
@@ -78,7 +78,7 @@ impl RetentionTask {
         let task = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(app.inner.retention.check_every).await;
-                if let Err(error) = app.remove_old().await {
+                if let Err(error) = app.remove_expired_data().await {
                     tracing::warn!(%error, "some steps of the retention sweep failed; retrying at the next sweep");
                 }
             }
@@ -94,23 +94,27 @@ impl RetentionTask {
 #[boxed_futures]
 impl App {
     /// Deletes all data beyond its retention period. Runs all steps, even if some fail.
-    pub async fn remove_old(&self) -> Result<(), FailedSteps> {
+    pub async fn remove_expired_data(&self) -> Result<(), FailedSteps> {
         let now = self.inner.clock.now();
         let mut round = Round::default();
         let of_servers = self.remove_old_of_servers(now).await;
-        let mut removed = round.take("data by servers' settings", of_servers).unwrap_or_default();
+        let mut removed = round.record("data by servers' settings", of_servers).unwrap_or_default();
         self.remove_old_mail(now, &mut round, &mut removed).await;
         let store = &self.inner.store;
-        let (ended_before, revoked_before) = (now.minus(JOBS_KEPT), now.minus(REVOKED_CREDENTIALS_KEPT));
+        let (ended_before, revoked_before) =
+            (now.minus(JOB_RETENTION), now.minus(REVOKED_CREDENTIAL_RETENTION));
         for (name, rows) in [
-            ("search index", in_steps(|| store.remove_old_search_rows()).await),
-            ("jobs", in_steps(|| store.remove_old_jobs(ended_before)).await),
-            ("revoked credentials", in_steps(|| store.remove_revoked_credentials(revoked_before)).await),
-            ("request inspectors", in_steps(|| store.remove_expired_inspectors()).await),
-            ("domain reports", in_steps(|| store.remove_old_domain_reports()).await),
+            ("search index", remove_in_steps(|| store.remove_old_search_rows()).await),
+            ("jobs", remove_in_steps(|| store.remove_old_jobs(ended_before)).await),
+            (
+                "revoked credentials",
+                remove_in_steps(|| store.remove_revoked_credentials(revoked_before)).await,
+            ),
+            ("request inspectors", remove_in_steps(|| store.remove_expired_inspectors()).await),
+            ("domain reports", remove_in_steps(|| store.remove_old_domain_reports()).await),
             ("counters", self.remove_old_counters(now).await),
         ] {
-            removed.extend(round.take(name, rows).map(|rows| (name, rows)));
+            removed.extend(round.record(name, rows).map(|rows| (name, rows)));
         }
         let counts: Vec<String> = removed
             .iter()
@@ -130,25 +134,29 @@ impl App {
         round: &mut Round,
         removed: &mut Vec<(&'static str, u64)>,
     ) {
-        let kept = &self.inner.retention;
-        let messages = kept.first_kept(now, kept.messages);
-        let of_messages = |of| kept.first_kept(now, of).max(messages);
+        let retention = &self.inner.retention;
+        let messages = retention.first_id_kept(now, retention.messages);
+        let of_messages = |period| retention.first_id_kept(now, period).max(messages);
         let mut has_failed = false;
         // Messages are deleted after their events: messages that still have events stay.
         for (which, name, before) in [
-            (OldRows::Bodies, "bodies", of_messages(kept.bodies)),
-            (OldRows::Transcripts, "transcripts", of_messages(kept.attempts)),
-            (OldRows::Deliveries, "deliveries", of_messages(kept.attempts)),
-            (OldRows::Events, "events", kept.first_kept(now, kept.events)),
+            (OldRows::Bodies, "bodies", of_messages(retention.bodies)),
+            (OldRows::Transcripts, "transcripts", of_messages(retention.attempts)),
+            (OldRows::Deliveries, "deliveries", of_messages(retention.attempts)),
+            (OldRows::Events, "events", retention.first_id_kept(now, retention.events)),
             (OldRows::EventsOfMessages, "events of messages", messages),
             (OldRows::Messages, "messages", messages),
-            (OldRows::Sends, "sends", kept.first_kept(now.minus(SEND_SPREAD), kept.messages)),
-            (OldRows::WebhookAttempts, "webhook attempts", kept.first_kept(now, kept.webhook_attempts)),
+            (OldRows::Sends, "sends", retention.first_id_kept(now.minus(SEND_SPREAD), retention.messages)),
+            (
+                OldRows::WebhookAttempts,
+                "webhook attempts",
+                retention.first_id_kept(now, retention.webhook_attempts),
+            ),
         ] {
             // Messages and sends lead to their other data, so they stay if deleting some of that data failed.
             let is_needed = has_failed && matches!(which, OldRows::Messages | OldRows::Sends);
             if before > 0 && !is_needed {
-                let rows = round.take(name, self.remove_before(which, before).await);
+                let rows = round.record(name, self.remove_before(which, before).await);
                 has_failed |= rows.is_none();
                 removed.extend(rows.map(|rows| (name, rows)));
             }
@@ -165,8 +173,8 @@ impl App {
         let store = &self.inner.store;
         let servers: Vec<Server> = store.list_servers().await?;
         let installation = &self.inner.retention;
-        let kept_by = |server: &Server| OwnRetention::of(server, installation);
-        let own: Vec<OwnRetention> = servers.iter().map(kept_by).collect();
+        let own_retention = |server: &Server| OwnRetention::of(server, installation);
+        let own: Vec<OwnRetention> = servers.iter().map(own_retention).collect();
         let mut removed = Vec::new();
         // The removal of bodies, which comes first. Later removals keep the sends whose bodies it kept.
         let mut bodies = None;
@@ -179,11 +187,11 @@ impl App {
             (OldRows::Sends, "sends by servers' settings"),
         ] {
             let first = |own: &OwnRetention| {
-                Some((own.server_id, installation.first_kept(now, Some(own.retention_of(which)?))))
+                Some((own.server_id, installation.first_id_kept(now, Some(own.retention_of(which)?))))
             };
             let firsts: Vec<(ServerId, i64)> = own.iter().filter_map(first).collect();
             if !firsts.is_empty() {
-                let mut removal = store.begin_removal_of(which, firsts, bodies.as_ref()).await?;
+                let mut removal = store.begin_removal_of_servers(which, firsts, bodies.as_ref()).await?;
                 removed.push((name, self.remove_rows(&mut removal).await?));
                 bodies.get_or_insert(removal);
             }
@@ -205,18 +213,18 @@ impl App {
     }
 
     async fn remove_old_counters(&self, now: Timestamp) -> Result<u64, StoreError> {
-        let (kept, store) = (&self.inner.retention, &self.inner.store);
+        let (retention, store) = (&self.inner.retention, &self.inner.store);
         // Whole days: the store knows only the last day on which a set of dimensions was counted.
-        let before = |kept: Option<Duration>| kept.map(|kept| Grain::Day.start(now.minus(kept)));
+        let before = |period: Option<Duration>| period.map(|period| Grain::Day.start(now.minus(period)));
         let mut rows = 0;
-        if let Some(before) = before(kept.minute_counters) {
-            rows += in_steps(|| store.remove_old_counters(Grain::Minute, before)).await?;
+        if let Some(before) = before(retention.minute_counters) {
+            rows += remove_in_steps(|| store.remove_old_counters(Grain::Minute, before)).await?;
         }
-        if let Some(before) = before(kept.counters) {
+        if let Some(before) = before(retention.counters) {
             for grain in [Grain::Quarter, Grain::Hour, Grain::Day] {
-                rows += in_steps(|| store.remove_old_counters(grain, before)).await?;
+                rows += remove_in_steps(|| store.remove_old_counters(grain, before)).await?;
             }
-            rows += in_steps(|| store.remove_old_days(before)).await?;
+            rows += remove_in_steps(|| store.remove_old_day_counts(before)).await?;
         }
         Ok(rows)
     }
@@ -231,9 +239,9 @@ struct OwnRetention {
 
 impl OwnRetention {
     fn of(server: &Server, installation: &Retention) -> Self {
-        let shorter = |own: Option<u32>, kept: Option<Duration>| {
+        let shorter = |own: Option<u32>, installation: Option<Duration>| {
             let own = days(own?.into());
-            kept.is_none_or(|kept| own < kept).then_some(own)
+            installation.is_none_or(|installation| own < installation).then_some(own)
         };
         let ServerRetention { bodies_days, messages_days } = server.retention;
         Self {
@@ -247,15 +255,16 @@ impl OwnRetention {
         match which {
             // A body never outlives its message, so the shorter period applies.
             OldRows::Bodies => self.bodies.into_iter().chain(self.messages).min(),
-            OldRows::Sends => self.messages.map(|kept| kept + SEND_SPREAD),
+            OldRows::Sends => self.messages.map(|period| period + SEND_SPREAD),
             _ => self.messages,
         }
     }
 }
 
-async fn in_steps<F>(mut step: impl FnMut() -> F) -> Result<u64, StoreError>
+/// Repeats `step`, with pauses, until it leaves no rows. Returns the number of removed rows.
+async fn remove_in_steps<F>(mut step: impl FnMut() -> F) -> Result<u64, StoreError>
 where
-    F: Future<Output = Result<Removed, StoreError>>,
+    F: Future<Output = Result<RemovalProgress, StoreError>>,
 {
     let mut rows = 0;
     loop {
@@ -276,9 +285,9 @@ mod tests {
     fn a_message_being_accepted_is_never_too_old() {
         let retention = Retention::default();
         let now = Timestamp::from_micros(1_800_000_000_000_000);
-        let first = retention.first_kept(now, Some(Duration::ZERO));
+        let first = retention.first_id_kept(now, Some(Duration::ZERO));
         assert_eq!(first, idgen::first_id_at(now.minus(Duration::from_mins(10))));
-        assert_eq!(retention.first_kept(now, Some(days(1))), idgen::first_id_at(now.minus(days(1))));
-        assert_eq!(retention.first_kept(now, None), 0);
+        assert_eq!(retention.first_id_kept(now, Some(days(1))), idgen::first_id_at(now.minus(days(1))));
+        assert_eq!(retention.first_id_kept(now, None), 0);
     }
 }

@@ -9,7 +9,7 @@ use aws_lc_rs::hmac;
 use rand::RngCore as _;
 
 /// First byte of a sealed secret: the version of its format.
-const FORMAT: u8 = 1;
+const FORMAT_VERSION: u8 = 1;
 const KEY_ID_BYTES: usize = 4;
 /// Length of format, key id and nonce, which precede the ciphertext.
 const HEAD_BYTES: usize = 1 + KEY_ID_BYTES + NONCE_LEN;
@@ -77,14 +77,14 @@ impl SealingKey {
                 &mut sealed,
             )
             .expect("a secret is shorter than the cipher's limit");
-        [&[FORMAT][..], &self.id(), &nonce, &sealed].concat()
+        [&[FORMAT_VERSION][..], &self.id(), &nonce, &sealed].concat()
     }
 
-    pub(crate) fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>, UnsealError> {
+    pub(crate) fn unseal(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>, UnsealError> {
         let Some((head, ciphertext)) = sealed.split_at_checked(HEAD_BYTES) else {
             return Err(UnsealError::Damaged);
         };
-        if head[0] != FORMAT {
+        if head[0] != FORMAT_VERSION {
             return Err(UnsealError::Damaged);
         }
         if head[1..=KEY_ID_BYTES] != self.id() {
@@ -92,12 +92,12 @@ impl SealingKey {
         }
         let nonce = Nonce::try_assume_unique_for_key(&head[1 + KEY_ID_BYTES..]);
         let mut ciphertext = ciphertext.to_vec();
-        let opened = self.cipher().open_in_place(
+        let unsealed = self.cipher().open_in_place(
             nonce.map_err(|_| UnsealError::Damaged)?,
             Aad::from(purpose.as_bytes()),
             &mut ciphertext,
         );
-        opened.map(|secret| secret.to_vec()).map_err(|_| UnsealError::Damaged)
+        unsealed.map(|secret| secret.to_vec()).map_err(|_| UnsealError::Damaged)
     }
 
     /// Identifies the key without revealing it.
@@ -121,12 +121,12 @@ mod tests {
         let sealed = key.seal("totp:1", b"seed");
         assert!(!sealed.windows(4).any(|bytes| bytes == b"seed"));
         assert_ne!(sealed, key.seal("totp:1", b"seed"), "each sealing uses a new nonce");
-        assert_eq!(key.open("totp:1", &sealed).as_deref(), Ok(&b"seed"[..]));
-        assert_eq!(key.open("totp:2", &sealed), Err(UnsealError::Damaged));
-        assert_eq!(other.open("totp:1", &sealed), Err(UnsealError::OtherKey));
-        assert_eq!(key.open("totp:1", &sealed[..10]), Err(UnsealError::Damaged));
+        assert_eq!(key.unseal("totp:1", &sealed).as_deref(), Ok(&b"seed"[..]));
+        assert_eq!(key.unseal("totp:2", &sealed), Err(UnsealError::Damaged));
+        assert_eq!(other.unseal("totp:1", &sealed), Err(UnsealError::OtherKey));
+        assert_eq!(key.unseal("totp:1", &sealed[..10]), Err(UnsealError::Damaged));
         let mut changed = sealed;
         *changed.last_mut().unwrap() ^= 1;
-        assert_eq!(key.open("totp:1", &changed), Err(UnsealError::Damaged));
+        assert_eq!(key.unseal("totp:1", &changed), Err(UnsealError::Damaged));
     }
 }

@@ -5,8 +5,8 @@ use postroad_model::token::random_text;
 use postroad_store::KeyHash;
 
 /// 32 letters and digits are 190 bits.
-const KEY_LENGTH: usize = 32;
-const SECRET_LENGTH: usize = 40;
+const KEY_CHARS: usize = 32;
+const SECRET_CHARS: usize = 40;
 
 /// New key and secret in clear text.
 pub(crate) struct KeyPair {
@@ -17,7 +17,7 @@ pub(crate) struct KeyPair {
 impl KeyPair {
     pub(crate) fn generate() -> Self {
         let mut rng = rand::rng();
-        Self { api_key: random_text(&mut rng, KEY_LENGTH), api_secret: random_text(&mut rng, SECRET_LENGTH) }
+        Self { api_key: random_text(&mut rng, KEY_CHARS), api_secret: random_text(&mut rng, SECRET_CHARS) }
     }
 
     pub(crate) fn hashes(&self) -> (KeyHash, KeyHash) {
@@ -27,7 +27,7 @@ impl KeyPair {
 
 /// New API key or token in clear text, without a secret beside it.
 pub(crate) fn new_key() -> String {
-    random_text(&mut rand::rng(), KEY_LENGTH)
+    random_text(&mut rand::rng(), KEY_CHARS)
 }
 
 /// SHA-256: the input has too much entropy to be guessed, so a slow hash has no benefit.

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, DomainName, SendRate, ServerId, ServerMode};
-use postroad_store::{AuditSubject, Ceiling, Server, ServerChange, ServerUpdate, SetBy, StoreError};
+use postroad_store::{AuditSubject, Ceiling, Server, ServerChange, ServerUpdateResult, SetBy, StoreError};
 
 use crate::access::Operation;
 use crate::accounts::AccountRefusal;
 use crate::{App, Caller, FieldProblem, Refusal, Retention, names};
 
-const HOSTS_MAX: usize = 100;
+const EXCLUDED_HOSTS_MAX: usize = 100;
 /// Longest retention in days: a hundred years.
-const DAYS_MAX: u64 = 36_500;
+const RETENTION_DAYS_MAX: u64 = 36_500;
 const DAY_SECS: u64 = 24 * 3_600;
 
 /// Requested changes, not checked yet; `None` and `Change::Keep` keep a setting.
@@ -34,11 +34,11 @@ impl App {
     pub async fn find_server_of_key(&self, id: ServerId) -> Result<Server, Refusal> {
         let found = self.inner.store.find_server(id).await?;
         let found = found.ok_or_else(|| Refusal::Internal(format!("there is no server {id}")))?;
-        Ok(self.within_installation(found))
+        Ok(self.with_installation_ceilings(found))
     }
 
     /// Adds the installation's retention as a ceiling.
-    fn within_installation(&self, mut server: Server) -> Server {
+    fn with_installation_ceilings(&self, mut server: Server) -> Server {
         let Retention { bodies, messages, .. } = &self.inner.retention;
         let lower = |ceiling: Option<u32>, kept: Option<Duration>| {
             let days = kept.and_then(|kept| u32::try_from(kept.as_secs() / DAY_SECS).ok());
@@ -60,14 +60,14 @@ impl App {
         let id = caller.server_id;
         let change = check(request, &self.inner.retention).map_err(Refusal::Validation)?;
         let by = caller.requester();
-        let store = self.recording(&by, Operation::ServerUpdate, AuditSubject::Server(id));
+        let store = self.audited_store(&by, Operation::ServerUpdate, AuditSubject::Server(id));
         let changed = store.update_server(id, if_version, change).await;
         self.forget_setup();
         match changed {
-            Ok(ServerUpdate::Done(server)) => Ok(self.within_installation(*server)),
-            Ok(ServerUpdate::OtherVersion(version)) => Err(AccountRefusal::OtherVersion(version)),
-            Ok(ServerUpdate::Exceeds(ceilings)) => {
-                Err(Refusal::CeilingExceeded(ceilings.into_iter().map(exceeded).collect()).into())
+            Ok(ServerUpdateResult::Done(server)) => Ok(self.with_installation_ceilings(*server)),
+            Ok(ServerUpdateResult::OtherVersion(version)) => Err(AccountRefusal::OtherVersion(version)),
+            Ok(ServerUpdateResult::Exceeds(ceilings)) => {
+                Err(Refusal::CeilingExceeded(ceilings.into_iter().map(ceiling_problem).collect()).into())
             }
             Err(StoreError::Conflict) => {
                 Err(AccountRefusal::problem("name", "is the name of another server of the account"))
@@ -78,7 +78,7 @@ impl App {
 }
 
 /// Problem of a setting that exceeds a ceiling, with a pointer to its field.
-pub(crate) fn exceeded((ceiling, owner): (Ceiling, SetBy)) -> FieldProblem {
+pub(crate) fn ceiling_problem((ceiling, owner): (Ceiling, SetBy)) -> FieldProblem {
     let (field, text) = match ceiling {
         Ceiling::Mode(mode) => ("mode", format!("may only be `{mode}`")),
         Ceiling::SendRate(rate) => ("send_rate", format!("may be at most `{rate}`")),
@@ -142,7 +142,8 @@ pub(crate) fn check_days(
     kept: Option<Duration>,
     problem: &mut impl FnMut(&str, &str),
 ) -> Change<u32> {
-    let days_max = kept.map_or(DAYS_MAX, |kept| (kept.as_secs() / DAY_SECS).min(DAYS_MAX));
+    let days_max =
+        kept.map_or(RETENTION_DAYS_MAX, |kept| (kept.as_secs() / DAY_SECS).min(RETENTION_DAYS_MAX));
     let fits = |days: i64| u32::try_from(days).ok().filter(|days| u64::from(*days) <= days_max);
     request.and_then(fits).unwrap_or_else(|| {
         let message = format!("`retention/{name}` should be from 0 to {days_max}, or `none`");
@@ -153,7 +154,7 @@ pub(crate) fn check_days(
 
 fn check_hosts(hosts: &[String], problem: &mut impl FnMut(&str, &str)) -> Vec<String> {
     let pointer = "/tracking/excluded_hosts";
-    if hosts.len() > HOSTS_MAX {
+    if hosts.len() > EXCLUDED_HOSTS_MAX {
         problem(pointer, "`tracking/excluded_hosts` should have at most 100 names");
         return Vec::new();
     }
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn given_values_are_checked_and_the_rest_stays() {
+    fn requested_values_are_checked_and_others_stay() {
         let check = |request| check(request, &Retention::default());
         assert_eq!(check(ServerChangeRequest::default()), Ok(ServerChange::default()));
         let request = ServerChangeRequest {

@@ -14,7 +14,7 @@ const ENTRIES_MAX: usize = 10_000;
 
 #[derive(Debug)]
 pub(crate) struct TtlCache<K, V> {
-    cached: Mutex<CacheState<K, V>>,
+    state: Mutex<CacheState<K, V>>,
 }
 
 #[derive(Debug)]
@@ -33,40 +33,40 @@ pub(crate) struct ReadStart {
 
 impl<K, V> Default for TtlCache<K, V> {
     fn default() -> Self {
-        Self { cached: Mutex::new(CacheState { entries: HashMap::new(), generation: 0 }) }
+        Self { state: Mutex::new(CacheState { entries: HashMap::new(), generation: 0 }) }
     }
 }
 
 impl<K: Hash + Eq, V: Clone> TtlCache<K, V> {
     pub(crate) fn find(&self, key: &K) -> Option<V> {
-        let cached = self.cached.lock();
-        let found = cached.entries.get(key).filter(|(_, read_at)| read_at.elapsed() < TTL);
+        let state = self.state.lock();
+        let found = state.entries.get(key).filter(|(_, read_at)| read_at.elapsed() < TTL);
         found.map(|(value, _)| value.clone())
     }
 
     /// Call it before reading a value, so that its age is never underestimated.
     pub(crate) fn start_read(&self) -> ReadStart {
-        ReadStart { at: Instant::now(), generation: self.cached.lock().generation }
+        ReadStart { at: Instant::now(), generation: self.state.lock().generation }
     }
 
     /// Stores a value. Does nothing if `clear` was called since the read began: the value may be older than the change
     /// that `clear` was called for.
     pub(crate) fn put(&self, key: K, value: V, start: ReadStart) {
-        let mut cached = self.cached.lock();
-        if start.generation != cached.generation {
+        let mut state = self.state.lock();
+        if start.generation != state.generation {
             return;
         }
-        if cached.entries.len() >= ENTRIES_MAX {
-            cached.entries.clear();
+        if state.entries.len() >= ENTRIES_MAX {
+            state.entries.clear();
         }
-        cached.entries.insert(key, (value, start.at));
+        state.entries.insert(key, (value, start.at));
     }
 
     /// Removes all entries. Call it after a change in this process.
     pub(crate) fn clear(&self) {
-        let mut cached = self.cached.lock();
-        cached.entries.clear();
-        cached.generation += 1;
+        let mut state = self.state.lock();
+        state.entries.clear();
+        state.generation += 1;
     }
 }
 

@@ -9,19 +9,20 @@ use postroad_mail::DkimKey;
 use crate::App;
 use crate::admin::AdminError;
 
-const SETTING: &str = "webhook_key";
+const WEBHOOK_KEY_SETTING: &str = "webhook_key";
 
 #[boxed_futures]
 impl App {
     /// Key in PKCS #8 form; created if it is missing.
     pub async fn webhook_key(&self) -> Result<Vec<u8>, AdminError> {
         let store = &self.inner.store;
-        let stored = match store.find_setting(SETTING).await? {
+        let stored = match store.find_setting(WEBHOOK_KEY_SETTING).await? {
             Some(stored) => stored,
-            None => store.setting_or_insert(SETTING, new_key().await?).await?,
+            None => store.find_or_insert_setting(WEBHOOK_KEY_SETTING, new_key().await?).await?,
         };
-        let unreadable =
-            || AdminError::refused(format!("the setting `{SETTING}` in the store is not readable"));
+        let unreadable = || {
+            AdminError::refused(format!("the setting `{WEBHOOK_KEY_SETTING}` in the store is not readable"))
+        };
         STANDARD.decode(stored).map_err(|_| unreadable())
     }
 }

@@ -37,18 +37,18 @@ type FillAttachment = for<'a> fn(&'a str, &mut AttachmentDraft<'a>);
 async fn a_request_takes_three_times_its_bytes_and_a_megabyte() {
     let service = Service::start().await;
     // The first calls fill caches that stay.
-    for text in ["hello", &filled("hello")] {
-        service.message("warm-up", text, |text, draft| draft.plain_body = Some(text.into())).await;
+    for text in ["hello", &repeated_to_case_size("hello")] {
+        service.measure_message("warm-up", text, |text, draft| draft.plain_body = Some(text.into())).await;
     }
-    service.too_much.lock().unwrap().clear();
+    service.excesses.lock().unwrap().clear();
     address_fields(&service).await;
     text_fields(&service).await;
     attachments(&service).await;
     raw_messages(&service).await;
     incompressible_content(&service).await;
     renderings(&service).await;
-    let too_much: Vec<String> = service.too_much.into_inner().unwrap();
-    assert!(too_much.is_empty(), "{too_much:#?}");
+    let excesses: Vec<String> = service.excesses.into_inner().unwrap();
+    assert!(excesses.is_empty(), "{excesses:#?}");
 }
 
 async fn address_fields(service: &Service) {
@@ -61,15 +61,15 @@ async fn address_fields(service: &Service) {
         ("reply_to", |text, draft| draft.reply_to = Some(text.into())),
     ];
     let mut texts: Vec<String> =
-        [",", "a,", "\"\",", "a@example.com,", "<,", "x:;,", "é,"].map(filled).into();
-    texts.push(format!("\"{}\" <{FROM}>", filled("x")));
-    texts.push(format!("{} <{FROM}>", filled("=?utf-8?q?=40?= ")));
-    texts.push(format!("a@{}", filled("a.")));
+        [",", "a,", "\"\",", "a@example.com,", "<,", "x:;,", "é,"].map(repeated_to_case_size).into();
+    texts.push(format!("\"{}\" <{FROM}>", repeated_to_case_size("x")));
+    texts.push(format!("{} <{FROM}>", repeated_to_case_size("=?utf-8?q?=40?= ")));
+    texts.push(format!("a@{}", repeated_to_case_size("a.")));
     for (field, fill) in fields {
         // The three lists are read by the same function.
         let count = if field.ends_with("cc") { 2 } else { texts.len() };
         for text in &texts[..count] {
-            service.message(&format!("{field} {:?}", start(text)), text, fill).await;
+            service.measure_message(&format!("{field} {:?}", start(text)), text, fill).await;
         }
     }
 }
@@ -96,16 +96,16 @@ async fn text_fields(service: &Service) {
         }),
     ];
     let texts: Vec<String> =
-        ["x", "\n", "é\n", "=\n", " \n", "~/", "\u{7f}", "=?utf-8?q?a?= "].map(filled).into();
+        ["x", "\n", "é\n", "=\n", " \n", "~/", "\u{7f}", "=?utf-8?q?a?= "].map(repeated_to_case_size).into();
     for (field, fill) in fields {
         for text in &texts {
-            service.message(&format!("{field} {:?}", start(text)), text, fill).await;
+            service.measure_message(&format!("{field} {:?}", start(text)), text, fill).await;
         }
     }
     let pairs: Vec<(String, String)> = (0..10_000).map(|at| (format!("K{at}"), "v".repeat(80))).collect();
     let (headers, metadata) = (pairs.clone(), pairs);
-    service.draft("many headers", BYTES, MessageDraft { headers, ..valid_draft() }).await;
-    service.draft("much metadata", BYTES, MessageDraft { metadata, ..valid_draft() }).await;
+    service.measure_draft("many headers", BYTES, MessageDraft { headers, ..valid_draft() }).await;
+    service.measure_draft("much metadata", BYTES, MessageDraft { metadata, ..valid_draft() }).await;
 }
 
 async fn attachments(service: &Service) {
@@ -117,20 +117,28 @@ async fn attachments(service: &Service) {
     ];
     for (field, fill) in fields {
         for text in ["a/b;", "é", "QUJD\n"] {
-            service.attachment(&format!("{field} {text:?} of an attachment"), &filled(text), fill).await;
+            service
+                .measure_attachment(
+                    &format!("{field} {text:?} of an attachment"),
+                    &repeated_to_case_size(text),
+                    fill,
+                )
+                .await;
         }
     }
     for content in ["\n", "\0é", "a line\r\n", "From: a@example.com\n\n"] {
-        let dense = BASE64_STANDARD.encode(&filled(content)[..BYTES / 4 * 3]);
+        let dense = BASE64_STANDARD.encode(&repeated_to_case_size(content)[..BYTES / 4 * 3]);
         let broken =
             dense.as_bytes().chunks(76).map(|line| str::from_utf8(line).unwrap()).collect::<Vec<_>>();
         for data in [broken.join("\r\n"), dense] {
-            service.attachment("data", &data, |text, attachment| attachment.data = Some(text.into())).await;
+            service
+                .measure_attachment("data", &data, |text, attachment| attachment.data = Some(text.into()))
+                .await;
             let as_message: FillAttachment = |text, attachment| {
                 attachment.data = Some(text.into());
                 attachment.content_type = Some("message/rfc822".into());
             };
-            service.attachment(&format!("a message {content:?}"), &data, as_message).await;
+            service.measure_attachment(&format!("a message {content:?}"), &data, as_message).await;
         }
     }
 }
@@ -150,22 +158,23 @@ async fn raw_messages(service: &Service) {
     ];
     let in_field = ["é\r\n ", "=?utf-8?q?a?=\r\n ", "a@b.c,\r\n "];
     let in_body = ["\n", "\r", "a line\n", "a line that is clean\r\n", "x", "--b\r\n", "\n.\r\n"];
-    let mut messages = vec![filled("x"), filled("\r\n")];
-    messages.extend(in_from.map(|piece| format!("From: {} <{FROM}>\r\n\r\nx", filled(piece))));
-    messages.extend(in_head.map(|piece| format!("{from}{}\r\nx", filled(piece))));
+    let mut messages = vec![repeated_to_case_size("x"), repeated_to_case_size("\r\n")];
+    messages.extend(in_from.map(|piece| format!("From: {} <{FROM}>\r\n\r\nx", repeated_to_case_size(piece))));
+    messages.extend(in_head.map(|piece| format!("{from}{}\r\nx", repeated_to_case_size(piece))));
     for field in ["Subject", "Sender", "Resent-From", "Message-ID", "Content-Type"] {
-        messages.extend(in_field.map(|piece| format!("{from}{field}: {}\r\n\r\nx", filled(piece))));
+        messages.extend(
+            in_field.map(|piece| format!("{from}{field}: {}\r\n\r\nx", repeated_to_case_size(piece))),
+        );
     }
-    messages
-        .extend(in_body.map(|piece| {
-            format!("{from}Content-Type: multipart/mixed; boundary=b\r\n\r\n{}", filled(piece))
-        }));
+    messages.extend(in_body.map(|piece| {
+        format!("{from}Content-Type: multipart/mixed; boundary=b\r\n\r\n{}", repeated_to_case_size(piece))
+    }));
     for message in messages {
         let data = BASE64_STANDARD.encode(&message);
-        service.raw(&format!("raw {:?}", start(&message)), FROM, "ann@example.com", &data).await;
+        service.measure_raw(&format!("raw {:?}", start(&message)), FROM, "ann@example.com", &data).await;
     }
-    let list = filled("a@b.c,");
-    service.raw("fields of send/raw", &list, &list, &list).await;
+    let list = repeated_to_case_size("a@b.c,");
+    service.measure_raw("fields of send/raw", &list, &list, &list).await;
 }
 
 /// Passes the request as the API does for a large one: as an owned copy that is freed once the message is
@@ -184,7 +193,9 @@ async fn incompressible_content(service: &Service) {
                 html_body: html.map(Cow::Borrowed),
                 ..valid_draft()
             };
-            service.owned(&format!("random {name} body with {line_end:?}"), text.len(), draft).await;
+            service
+                .measure_owned_draft(&format!("random {name} body with {line_end:?}"), text.len(), draft)
+                .await;
         }
     }
     let data = BASE64_STANDARD.encode(random_bytes(RANDOM_BYTES / 4 * 3));
@@ -197,7 +208,7 @@ async fn incompressible_content(service: &Service) {
         };
         let attachments = (0..count).map(|_| attachment()).collect();
         let draft = MessageDraft { attachments, ..valid_draft() };
-        service.owned(&format!("{count} random attachments"), data.len() * count, draft).await;
+        service.measure_owned_draft(&format!("{count} random attachments"), data.len() * count, draft).await;
     }
     for line_end in ["\r\n", "\n"] {
         let mut message = format!("From: {FROM}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n").into_bytes();
@@ -207,14 +218,16 @@ async fn incompressible_content(service: &Service) {
             message.extend_from_slice(line_end.as_bytes());
         }
         let data = BASE64_STANDARD.encode(message);
-        service.raw(&format!("random raw message with {line_end:?}"), FROM, "ann@example.com", &data).await;
+        service
+            .measure_raw(&format!("random raw message with {line_end:?}"), FROM, "ann@example.com", &data)
+            .await;
     }
 }
 
 /// A template can turn a small request into a large mail. Its texts have at most 5 MiB together, and the mail takes at
 /// most five times that, whatever the template does.
 async fn renderings(service: &Service) {
-    const TAKEN_MAX: usize = 5 * (5 << 20);
+    const PEAK_BYTES_MAX: usize = 5 * (5 << 20);
     let doubling = format!("{{% set x = text %}}{}{{{{ x }}}}", "{% set x = x ~ x %}".repeat(20));
     let sources = [
         "{% for a in range(40) %}{{ text }}{% endfor %}",
@@ -249,15 +262,15 @@ async fn renderings(service: &Service) {
         let template = TemplateDraft { name: Some(alias.into()), model, locale: None };
         let draft =
             MessageDraft { plain_body: None, html_body: None, template: Some(template), ..valid_draft() };
-        let taken = taken_by(Box::pin(service.app.send_message(service.context(), draft))).await;
-        service.judge(source, taken, TAKEN_MAX, 100_000);
+        let peak_bytes = peak_bytes_of(Box::pin(service.app.send_message(service.context(), draft))).await;
+        service.check_limit(source, peak_bytes, PEAK_BYTES_MAX, 100_000);
     }
 }
 
 struct Service {
     app: App,
     caller: Caller,
-    too_much: Mutex<Vec<String>>,
+    excesses: Mutex<Vec<String>>,
     _folder: TempDir,
 }
 
@@ -275,7 +288,7 @@ impl Service {
             .authenticate(Some(&setup.api_key), peer, postroad_app::access::Operation::SendMessage)
             .await
             .unwrap();
-        Self { app, caller, too_much: Mutex::default(), _folder: folder }
+        Self { app, caller, excesses: Mutex::default(), _folder: folder }
     }
 
     fn context(&self) -> SendContext {
@@ -284,50 +297,51 @@ impl Service {
 
     /// The request itself is in memory before the measurement, so the work may take twice its size and 1 MB.
     async fn measure<T>(&self, name: &str, request_bytes: usize, work: impl Future<Output = T>) {
-        let taken = taken_by(work).await;
-        self.judge(name, taken, 2 * request_bytes + FIXED_BYTES, request_bytes);
+        let peak_bytes = peak_bytes_of(work).await;
+        self.check_limit(name, peak_bytes, 2 * request_bytes + FIXED_BYTES, request_bytes);
     }
 
-    fn judge(&self, name: &str, taken: usize, max: usize, request_bytes: usize) {
-        if taken > max {
-            let text = format!("{name}: {taken} bytes for a request of {request_bytes}");
-            self.too_much.lock().unwrap().push(text);
+    fn check_limit(&self, name: &str, peak_bytes: usize, max: usize, request_bytes: usize) {
+        if peak_bytes > max {
+            let text = format!("{name}: {peak_bytes} bytes for a request of {request_bytes}");
+            self.excesses.lock().unwrap().push(text);
         }
     }
 
-    async fn draft(&self, name: &str, request_bytes: usize, draft: MessageDraft<'_>) {
+    async fn measure_draft(&self, name: &str, request_bytes: usize, draft: MessageDraft<'_>) {
         let sending = Box::pin(self.app.send_message(self.context(), draft));
         self.measure(name, request_bytes, sending).await;
     }
 
-    async fn owned(&self, name: &str, request_bytes: usize, draft: MessageDraft<'_>) {
+    async fn measure_owned_draft(&self, name: &str, request_bytes: usize, draft: MessageDraft<'_>) {
         let sending = Box::pin(async {
             let sent = self.app.send_message(self.context(), draft.into_owned()).await;
             sent.expect("a refused message would measure nothing")
         });
-        let taken = taken_by(sending).await;
-        self.judge(name, taken, 3 * request_bytes + FIXED_BYTES, request_bytes);
+        let peak_bytes = peak_bytes_of(sending).await;
+        self.check_limit(name, peak_bytes, 3 * request_bytes + FIXED_BYTES, request_bytes);
     }
 
-    async fn message(&self, name: &str, text: &str, fill: FillMessage) {
+    async fn measure_message(&self, name: &str, text: &str, fill: FillMessage) {
         // Length of the text as JSON.
         let request_bytes = serde_json::to_string(text).unwrap().len();
         let mut draft = valid_draft();
         fill(text, &mut draft);
-        self.draft(name, request_bytes, draft).await;
+        self.measure_draft(name, request_bytes, draft).await;
     }
 
-    async fn attachment(&self, name: &str, text: &str, fill: FillAttachment) {
+    async fn measure_attachment(&self, name: &str, text: &str, fill: FillAttachment) {
         let mut attachment = AttachmentDraft {
             name: Some("a.bin".into()),
             data: Some("QUJD".into()),
             ..AttachmentDraft::default()
         };
         fill(text, &mut attachment);
-        self.draft(name, text.len(), MessageDraft { attachments: vec![attachment], ..valid_draft() }).await;
+        self.measure_draft(name, text.len(), MessageDraft { attachments: vec![attachment], ..valid_draft() })
+            .await;
     }
 
-    async fn raw(&self, name: &str, mail_from: &str, rcpt_to: &str, data: &str) {
+    async fn measure_raw(&self, name: &str, mail_from: &str, rcpt_to: &str, data: &str) {
         let draft = RawDraft {
             mail_from: mail_from.into(),
             rcpt_to: vec![entry(rcpt_to)],
@@ -340,7 +354,7 @@ impl Service {
 }
 
 /// Peak of the memory that the work takes, in bytes.
-async fn taken_by<T>(work: impl Future<Output = T>) -> usize {
+async fn peak_bytes_of<T>(work: impl Future<Output = T>) -> usize {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
     work.await;
@@ -348,7 +362,7 @@ async fn taken_by<T>(work: impl Future<Output = T>) -> usize {
 }
 
 /// Repeats `piece` to the length of a case.
-fn filled(piece: &str) -> String {
+fn repeated_to_case_size(piece: &str) -> String {
     piece.repeat(BYTES / piece.len())
 }
 

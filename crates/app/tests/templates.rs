@@ -34,7 +34,7 @@ fn render_in(html: &str, values: Value, locale: Option<&str>) -> Result<String, 
     Ok(template.render(&model(values), locale)?.html_body.unwrap())
 }
 
-fn mistakes(html: &str) -> Vec<TemplateProblem> {
+fn problems_of(html: &str) -> Vec<TemplateProblem> {
     match StandaloneTemplate::build(content(html)) {
         Err(TemplateRefusal::Invalid(problems)) => problems,
         other => panic!("{html}: {other:?}"),
@@ -153,7 +153,7 @@ fn mistakes_have_their_line_and_column() {
         ("{{ namespace() }}", 1, 4, "the only functions"),
         ("{{ a < b < c }}", 1, 4, "instead of"),
     ] {
-        let found = mistakes(source);
+        let found = problems_of(source);
         let problem = &found[0];
         assert_eq!((problem.part.as_str(), problem.line), ("html_body", line), "{source}: {problem:?}");
         assert!(problem.message.contains(words), "{source}: {problem:?}");
@@ -216,12 +216,12 @@ fn a_missing_variable_is_named_with_its_line_and_the_nearest_name() {
                 variable: named,
                 part,
                 line: at,
-                nearest: near,
+                nearest: named_nearest,
                 message,
                 ..
             }) => {
                 assert_eq!((named.as_str(), part.as_str(), at), (variable, "html_body", line), "{source}");
-                assert_eq!(near.as_deref(), nearest, "{source}");
+                assert_eq!(named_nearest.as_deref(), nearest, "{source}");
                 assert!(message.contains(variable), "{message}");
             }
             other => panic!("{source}: {other:?}"),
@@ -276,8 +276,14 @@ fn null_counts_as_missing() {
         ("{{ user.nick if n > 1 else name }}", "name", 1, Some("nmae")),
     ] {
         match render(source, values.clone()) {
-            Err(RenderFailure::VariableMissing { variable: named, line: at, nearest: near, .. }) => {
-                assert_eq!((named.as_str(), at, near.as_deref()), (variable, line, nearest), "{source}");
+            Err(RenderFailure::VariableMissing {
+                variable: named, line: at, nearest: named_nearest, ..
+            }) => {
+                assert_eq!(
+                    (named.as_str(), at, named_nearest.as_deref()),
+                    (variable, line, nearest),
+                    "{source}"
+                );
             }
             other => panic!("{source}: {other:?}"),
         }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use postroad_app::access::Actor;
 use postroad_app::accounts::{AccountRefusal, CreationKey, Requester};
 use postroad_app::users::{
-    InvitationRequest, NewPersonRequest, NewSession, SignIn, SignInRequest, SignedIn, UserChangeRequest,
-    UserRefusal, Visitor,
+    InvitationRequest, NewPersonRequest, NewSession, SignInOutcome, SignInRequest, SignedInPerson,
+    UserChangeRequest, UserRefusal, Visitor,
 };
 use postroad_app::{App, Settings as AppSettings};
 use postroad_model::{AccountId, Clock as _, DomainName, UserRole};
@@ -70,21 +70,21 @@ impl Fixture {
         self.app.create_user(&Requester::command_line(), new).await.unwrap()
     }
 
-    async fn sign_in(&self, email: &str, password: &str, from: &str) -> Result<SignIn, UserRefusal> {
+    async fn sign_in(&self, email: &str, password: &str, from: &str) -> Result<SignInOutcome, UserRefusal> {
         let request = SignInRequest { email: email.to_owned(), password: password.to_owned() };
         self.app.sign_in(request, &visitor(from)).await
     }
 
     async fn start_session(&self, email: &str, password: &str) -> NewSession {
         match self.sign_in(email, password, "192.0.2.1").await.unwrap() {
-            SignIn::Done(session) => *session,
-            SignIn::NeedsCode { .. } => panic!("no code is expected"),
+            SignInOutcome::Done(session) => *session,
+            SignInOutcome::NeedsCode { .. } => panic!("no code is expected"),
         }
     }
 
-    async fn signed_in(&self, email: &str) -> SignedIn {
+    async fn signed_in(&self, email: &str) -> SignedInPerson {
         let session = self.start_session(email, PASSWORD).await;
-        self.app.find_session(&session.token, here()).await.unwrap().unwrap()
+        self.app.find_session(&session.token, usual_address()).await.unwrap().unwrap()
     }
 
     /// Text of the newest mail of the service itself to `to`, once it is queued.
@@ -102,12 +102,12 @@ impl Fixture {
     }
 
     /// Operations in the audit log, except signing in and out.
-    async fn changes(&self) -> Vec<String> {
+    async fn list_changes(&self) -> Vec<String> {
         let is_change = |name: &String| !["person/sign_in", "person/sign_out"].contains(&name.as_str());
-        self.entries().await.into_iter().filter(is_change).collect()
+        self.list_operations().await.into_iter().filter(is_change).collect()
     }
 
-    async fn entries(&self) -> Vec<String> {
+    async fn list_operations(&self) -> Vec<String> {
         let all =
             self.store.list_audit(self.account, AuditFilter::default(), None, 100).await.unwrap().entries;
         all.iter().rev().map(|entry| entry.operation.clone()).collect()
@@ -131,7 +131,7 @@ macro_rules! both_engines {
 }
 
 both_engines! {
-    a_session_begins_with_the_password_and_ends_when_it_should,
+    a_session_begins_with_the_password_and_ends_by_sign_out_revocation_age_or_suspension,
     every_sign_in_and_sign_out_is_recorded_and_a_wrong_password_is_not,
     attempts_are_limited_by_person_and_network,
     codes_of_an_app_work_once_and_so_do_recovery_codes,
@@ -149,7 +149,7 @@ fn visitor(from: &str) -> Visitor {
 }
 
 /// Address of most requests.
-fn here() -> IpAddr {
+fn usual_address() -> IpAddr {
     IpAddr::from([192, 0, 2, 1])
 }
 
@@ -166,9 +166,9 @@ async fn every_sign_in_and_sign_out_is_recorded_and_a_wrong_password_is_not(fixt
     for _ in 0..3 {
         sessions.push(fixture.start_session(ANNA, PASSWORD).await);
     }
-    app.sign_out(&sessions[0].token, here()).await.unwrap();
-    app.sign_out(&sessions[0].token, here()).await.unwrap();
-    let person = app.find_session(&sessions[1].token, here()).await.unwrap().unwrap();
+    app.sign_out(&sessions[0].token, usual_address()).await.unwrap();
+    app.sign_out(&sessions[0].token, usual_address()).await.unwrap();
+    let person = app.find_session(&sessions[1].token, usual_address()).await.unwrap().unwrap();
     assert_eq!(app.revoke_other_sessions(&person).await.unwrap(), 1);
     assert_eq!(app.revoke_other_sessions(&person).await.unwrap(), 0);
     let id = person.session.id;
@@ -182,7 +182,7 @@ async fn every_sign_in_and_sign_out_is_recorded_and_a_wrong_password_is_not(fixt
         "person/revoke_session",
         "users/revoke_session",
     ];
-    assert_eq!(fixture.entries().await, expected);
+    assert_eq!(fixture.list_operations().await, expected);
     let filter = AuditFilter { operation: Some("person/sign_in".to_owned()), ..AuditFilter::default() };
     let entries = fixture.store.list_audit(fixture.account, filter, None, 1).await.unwrap().entries;
     assert_eq!((entries[0].actor.as_str(), entries[0].actor_id), ("user", Some(person.user.id.0)));
@@ -193,7 +193,9 @@ async fn every_sign_in_and_sign_out_is_recorded_and_a_wrong_password_is_not(fixt
     assert_eq!(fixture.store.verify_audit(fixture.account, 0, "").await.unwrap().broken_at, None);
 }
 
-async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fixture) {
+async fn a_session_begins_with_the_password_and_ends_by_sign_out_revocation_age_or_suspension(
+    fixture: Fixture,
+) {
     let app = &fixture.app;
     fixture.create_person("Anna@Example.com", UserRole::Member).await;
     for (email, password) in
@@ -203,36 +205,36 @@ async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fix
         assert!(matches!(refused, Err(UserRefusal::WrongCredentials)), "{email}: {refused:?}");
     }
     let first = fixture.start_session("ANNA@example.COM", PASSWORD).await;
-    let found = app.find_session(&first.token, here()).await.unwrap().unwrap();
+    let found = app.find_session(&first.token, usual_address()).await.unwrap().unwrap();
     assert_eq!(found.user.email, ANNA);
     assert_eq!(found.session.user_agent, "Firefox");
     assert!(matches!(found.actor(), Actor::User { role: UserRole::Member, operator: false, .. }));
-    assert!(app.find_session("made up", here()).await.unwrap().is_none());
+    assert!(app.find_session("made up", usual_address()).await.unwrap().is_none());
 
     // Signing in again in the same browser ends the previous session.
     let again = Visitor { previous_token: Some(first.token.clone()), ..visitor("192.0.2.1") };
     let request = SignInRequest { email: ANNA.to_owned(), password: PASSWORD.to_owned() };
-    let SignIn::Done(second) = app.sign_in(request, &again).await.unwrap() else { panic!("no code") };
-    assert!(app.find_session(&first.token, here()).await.unwrap().is_none());
+    let SignInOutcome::Done(second) = app.sign_in(request, &again).await.unwrap() else { panic!("no code") };
+    assert!(app.find_session(&first.token, usual_address()).await.unwrap().is_none());
     assert_ne!(first.token, second.token);
 
     // Sessions are listed, and ended one by one or all but this one.
     let third = fixture.start_session(ANNA, PASSWORD).await;
-    let second_person = app.find_session(&second.token, here()).await.unwrap().unwrap();
+    let second_person = app.find_session(&second.token, usual_address()).await.unwrap().unwrap();
     assert_eq!(app.list_own_sessions(&second_person).await.unwrap().len(), 2);
     assert_eq!(app.revoke_other_sessions(&second_person).await.unwrap(), 1);
-    assert!(app.find_session(&third.token, here()).await.unwrap().is_none());
-    app.sign_out(&second.token, here()).await.unwrap();
-    app.sign_out(&second.token, here()).await.unwrap();
-    assert!(app.find_session(&second.token, here()).await.unwrap().is_none());
+    assert!(app.find_session(&third.token, usual_address()).await.unwrap().is_none());
+    app.sign_out(&second.token, usual_address()).await.unwrap();
+    app.sign_out(&second.token, usual_address()).await.unwrap();
+    assert!(app.find_session(&second.token, usual_address()).await.unwrap().is_none());
 
     // A session ends when it is unused for a day, or fourteen days old.
     let idle = fixture.start_session(ANNA, PASSWORD).await;
     fixture.clock.advance(Duration::from_hours(24));
-    assert!(app.find_session(&idle.token, here()).await.unwrap().is_none());
+    assert!(app.find_session(&idle.token, usual_address()).await.unwrap().is_none());
     let busy = fixture.start_session(ANNA, PASSWORD).await;
     for hours in 0..15 * 2 {
-        let found = app.find_session(&busy.token, here()).await.unwrap();
+        let found = app.find_session(&busy.token, usual_address()).await.unwrap();
         assert_eq!(found.is_some(), hours < 14 * 2, "{hours}");
         if let Some(found) = found {
             fixture.store.touch_user_sessions(vec![(found.session.id, fixture.clock.now())]).await.unwrap();
@@ -243,7 +245,7 @@ async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fix
     // People of a suspended account cannot sign in, and their sessions end.
     let last = fixture.start_session(ANNA, PASSWORD).await;
     fixture.store.set_account_suspended(fixture.account, Some("unpaid".into())).await.unwrap();
-    assert!(app.find_session(&last.token, here()).await.unwrap().is_none());
+    assert!(app.find_session(&last.token, usual_address()).await.unwrap().is_none());
     assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Err(UserRefusal::AccountSuspended)));
 }
 
@@ -290,7 +292,7 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     assert!(proposed.url.starts_with("otpauth://totp/Postroad:anna%40example.com?secret="));
     assert!(matches!(app.enable_totp(&person, "000000").await, Err(UserRefusal::WrongCode)));
     assert!(
-        matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Ok(SignIn::Done(_))),
+        matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Ok(SignInOutcome::Done(_))),
         "a proposed seed is not in force yet"
     );
     let first_code = totp_code(&proposed.secret, now());
@@ -300,7 +302,8 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     assert!(stored.totp_seed.is_some_and(|seed| seed.len() > 20), "the seed is stored sealed");
 
     let step = async |code: &str| {
-        let Ok(SignIn::NeedsCode { token }) = fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await else {
+        let Ok(SignInOutcome::NeedsCode { token }) = fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await
+        else {
             panic!("a code is needed");
         };
         app.sign_in_with_code(&token, code, &visitor("192.0.2.1")).await.map(|session| (session, token))
@@ -309,7 +312,7 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     fixture.clock.advance(Duration::from_secs(30));
     let next = totp_code(&proposed.secret, now());
     let (session, token) = step(&next).await.unwrap();
-    assert!(app.find_session(&session.token, here()).await.unwrap().is_some());
+    assert!(app.find_session(&session.token, usual_address()).await.unwrap().is_some());
     assert!(matches!(step(&next).await, Err(UserRefusal::WrongCode)), "a code is taken once");
     let again = app.sign_in_with_code(&token, &next, &visitor("192.0.2.1")).await;
     assert!(matches!(again, Err(UserRefusal::CodeTooLate)), "and so is the token of the first step");
@@ -339,26 +342,26 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
         step(code).await.unwrap();
     }
     app.disable_totp(&person, &recovery[1]).await.unwrap();
-    assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Ok(SignIn::Done(_))));
+    assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Ok(SignInOutcome::Done(_))));
     let kinds = ["users/create", "person/enable_totp", "person/disable_totp"];
-    assert_eq!(fixture.changes().await, kinds);
+    assert_eq!(fixture.list_changes().await, kinds);
 }
 
 async fn try_sign_in_with(fixture: &Fixture, code: &str) -> Result<NewSession, UserRefusal> {
     match fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await? {
-        SignIn::NeedsCode { token } => {
+        SignInOutcome::NeedsCode { token } => {
             fixture.app.sign_in_with_code(&token, code, &visitor("192.0.2.1")).await
         }
-        SignIn::Done(session) => Ok(*session),
+        SignInOutcome::Done(session) => Ok(*session),
     }
 }
 
 /// Anna with her newest session, as they are stored.
-async fn find_anna(fixture: &Fixture) -> SignedIn {
+async fn find_anna(fixture: &Fixture) -> SignedInPerson {
     let user = fixture.store.find_user_by_email(ANNA.to_owned()).await.unwrap().unwrap();
     let since = fixture.clock.now().minus(Duration::from_hours(24));
     let session = fixture.store.list_user_sessions(user.id, since, None, 10).await.unwrap().remove(0);
-    SignedIn { session, user, address: here() }
+    SignedInPerson { session, user, address: usual_address() }
 }
 
 async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
@@ -384,9 +387,9 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
     }
     fixture.clock.advance(Duration::from_secs(1));
     let session = app.reset_password(&token, "another long password", &home).await.unwrap().unwrap();
-    assert!(app.find_session(&session.token, here()).await.unwrap().is_some());
+    assert!(app.find_session(&session.token, usual_address()).await.unwrap().is_some());
     assert!(
-        app.find_session(&before.token, here()).await.unwrap().is_none(),
+        app.find_session(&before.token, usual_address()).await.unwrap().is_none(),
         "the reset ended other sessions"
     );
     assert!(matches!(
@@ -410,12 +413,12 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
     ));
     app.change_password(&person, "another long password", "yet another password").await.unwrap();
     assert!(
-        app.find_session(&session.token, here()).await.unwrap().is_none(),
+        app.find_session(&session.token, usual_address()).await.unwrap().is_none(),
         "only the session that changed the password stays"
     );
     let changes =
         ["users/create", "person/change_password", "users/reset_password", "person/change_password"];
-    assert_eq!(fixture.changes().await, changes);
+    assert_eq!(fixture.list_changes().await, changes);
 }
 
 async fn an_invitation_makes_a_person_of_its_role(fixture: Fixture) {
@@ -579,7 +582,7 @@ async fn nobody_grants_more_rights_than_their_own(fixture: Fixture) {
     // The operator may change people of every account.
     app.update_user(&Requester::command_line(), stranger.id, operator).await.unwrap();
     let entries = ["users/create", "users/create", "users/create", "users/update", "users/remove"];
-    assert_eq!(fixture.changes().await, entries);
+    assert_eq!(fixture.list_changes().await, entries);
 }
 
 async fn the_first_person_is_created_with_the_set_up_link(fixture: Fixture) {

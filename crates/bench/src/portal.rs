@@ -20,10 +20,10 @@ const BYTES_MAX: usize = 100_000;
 const EVENTS_PER_MESSAGE: f64 = 2.4;
 
 /// File that marks a data folder as filled.
-const FILLED: &str = "filled-for-benchmark";
+const FILLED_MARKER_FILE: &str = "filled-for-benchmark";
 
 /// Pages of a server. Ids from links on other pages replace `{message}`, `{waiting}`, `{webhook}` and `{domain}`.
-const OF_SERVER: &[(&str, &str)] = &[
+const SERVER_PAGES: &[(&str, &str)] = &[
     ("home", ""),
     ("messages", "/messages"),
     ("messages, a later page", "/messages?before={message}"),
@@ -70,7 +70,7 @@ const OF_SERVER: &[(&str, &str)] = &[
     ("inbox of the server", "/inbox"),
 ];
 
-const OTHERS: &[(&str, &str)] = &[
+const OTHER_PAGES: &[(&str, &str)] = &[
     ("servers", "/servers"),
     ("account", "/account"),
     ("people", "/account/people"),
@@ -119,7 +119,7 @@ pub(super) async fn measure(
         "--data-dir",
         data.to_str().context("a plain path")?,
     ];
-    let filled = data.join(FILLED);
+    let filled = data.join(FILLED_MARKER_FILE);
     if !filled.exists() {
         // Creates the installation and its first server.
         let mut daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
@@ -130,17 +130,17 @@ pub(super) async fn measure(
     let daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
     let pages = Pages::sign_in(&daemon).await?;
     pages.send(&daemon).await?;
-    let mut beyond = Vec::new();
+    let mut too_slow_or_large = Vec::new();
     for (name, path) in pages.all().await? {
         let (milliseconds, bytes) = pages.measure(&path).await.with_context(|| format!("{name}: {path}"))?;
         let at = |share: usize| milliseconds[(milliseconds.len() - 1) * share / 100];
         let figures = vec![("p50_ms", at(50)), ("p99_ms", at(99)), ("first_visit_bytes", bytes as f64)];
         report.add(&format!("portal, {messages} messages: {name}"), "postroad", figures);
         if at(99) >= MILLISECONDS_MAX || bytes >= BYTES_MAX {
-            beyond.push(format!("{name} ({:.0} ms, {bytes} bytes)", at(99)));
+            too_slow_or_large.push(format!("{name} ({:.0} ms, {bytes} bytes)", at(99)));
         }
     }
-    ensure!(beyond.is_empty(), "pages beyond 100 ms or 100 kB: {}", beyond.join(", "));
+    ensure!(too_slow_or_large.is_empty(), "pages beyond 100 ms or 100 kB: {}", too_slow_or_large.join(", "));
     Ok(())
 }
 
@@ -237,8 +237,8 @@ impl Pages {
             ("{account}", self.first_link("/operator/accounts", "/operator/accounts/", is_number).await?),
         ];
         let filled = |path: String| links.iter().fold(path, |path, (name, link)| path.replace(name, link));
-        let pages = OF_SERVER.iter().map(|(name, path)| (*name, of_server(path)));
-        let others = OTHERS.iter().map(|(name, path)| (*name, (*path).to_owned()));
+        let pages = SERVER_PAGES.iter().map(|(name, path)| (*name, of_server(path)));
+        let others = OTHER_PAGES.iter().map(|(name, path)| (*name, (*path).to_owned()));
         Ok(pages.chain(others).map(|(name, path)| (name, filled(path))).collect())
     }
 

@@ -18,9 +18,9 @@ const TAIL_BYTES: usize = 256;
 /// Pause between two reads of the counts of smtp-sink, which go into a pipe that holds some thousand lines.
 const READ_EVERY: Duration = Duration::from_millis(2);
 /// Longest time without a message while some are awaited.
-const PATIENCE: Duration = Duration::from_mins(1);
+const SILENCE_MAX: Duration = Duration::from_mins(1);
 /// Time in which a duplicate would arrive.
-const AFTERWARDS: Duration = Duration::from_millis(100);
+const DUPLICATE_WAIT: Duration = Duration::from_millis(100);
 
 pub(super) struct Sink {
     child: Child,
@@ -90,7 +90,7 @@ impl Sink {
         while seen < wanted {
             ensure!(!self.is_gone.load(Ordering::Relaxed), "smtp-sink ended at {seen} of {wanted} messages");
             ensure!(
-                seen_at.elapsed() < PATIENCE,
+                seen_at.elapsed() < SILENCE_MAX,
                 "nothing more comes: the sink has {seen} of {wanted} messages"
             );
             tokio::time::sleep(READ_EVERY).await;
@@ -100,7 +100,7 @@ impl Sink {
             }
         }
         let took = begun.elapsed();
-        tokio::time::sleep(AFTERWARDS).await;
+        tokio::time::sleep(DUPLICATE_WAIT).await;
         ensure!(self.messages() == wanted, "the sink has {} messages, {wanted} were sent", self.messages());
         Ok(took)
     }

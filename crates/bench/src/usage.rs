@@ -19,16 +19,16 @@ pub(super) struct Usage {
     roots: Vec<u32>,
     cpu_before: Duration,
     peak: Arc<AtomicU64>,
-    is_over: Arc<AtomicBool>,
+    is_ended: Arc<AtomicBool>,
     sampler: JoinHandle<()>,
 }
 
-pub(super) struct Used {
+pub(super) struct UsageTotals {
     pub(super) cpu: Duration,
     peak_memory_bytes: u64,
 }
 
-impl Used {
+impl UsageTotals {
     pub(super) fn peak_memory_mib(&self) -> f64 {
         self.peak_memory_bytes as f64 / f64::from(1 << 20)
     }
@@ -36,22 +36,22 @@ impl Used {
 
 impl Usage {
     pub(super) fn begin(roots: Vec<u32>) -> anyhow::Result<Self> {
-        let (peak, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (peak, is_ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let cpu_before = cpu(&roots)?;
         let sampler = thread::spawn({
-            let (roots, peak, is_over) = (roots.clone(), Arc::clone(&peak), Arc::clone(&is_over));
+            let (roots, peak, is_ended) = (roots.clone(), Arc::clone(&peak), Arc::clone(&is_ended));
             move || {
-                while !is_over.load(Ordering::Relaxed) {
+                while !is_ended.load(Ordering::Relaxed) {
                     peak.fetch_max(memory_bytes(&roots), Ordering::Relaxed);
                     thread::sleep(SAMPLE_EVERY);
                 }
             }
         });
-        Ok(Self { roots, cpu_before, peak, is_over, sampler })
+        Ok(Self { roots, cpu_before, peak, is_ended, sampler })
     }
 
     /// Ends the measurement when the processes are idle, so that it includes deferred work such as counting events.
-    pub(super) async fn end_when_idle(self) -> anyhow::Result<Used> {
+    pub(super) async fn end_when_idle(self) -> anyhow::Result<UsageTotals> {
         let deadline = Instant::now() + IDLE_WAIT_MAX;
         let (mut last, mut idle_since) = (cpu(&self.roots)?, Instant::now());
         while idle_since.elapsed() < IDLE_FOR && Instant::now() < deadline {
@@ -65,17 +65,17 @@ impl Usage {
         self.end()
     }
 
-    pub(super) fn end(self) -> anyhow::Result<Used> {
-        self.is_over.store(true, Ordering::Relaxed);
+    pub(super) fn end(self) -> anyhow::Result<UsageTotals> {
+        self.is_ended.store(true, Ordering::Relaxed);
         let cpu = cpu(&self.roots)?.saturating_sub(self.cpu_before);
         // The sampler only sleeps and reads, so it does not panic.
         let _ = self.sampler.join();
-        Ok(Used { cpu, peak_memory_bytes: self.peak.load(Ordering::Relaxed) })
+        Ok(UsageTotals { cpu, peak_memory_bytes: self.peak.load(Ordering::Relaxed) })
     }
 }
 
 /// Ids of `roots` and all their descendants.
-fn tree(roots: &[u32]) -> HashSet<u32> {
+fn processes_of(roots: &[u32]) -> HashSet<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -104,7 +104,7 @@ fn stat(pid: u32) -> Option<Vec<String>> {
 /// CPU time of running processes, and of ended ones that were waited for.
 fn cpu(roots: &[u32]) -> anyhow::Result<Duration> {
     let mut ticks = 0;
-    for pid in tree(roots) {
+    for pid in processes_of(roots) {
         // A process that just ended is counted with its parent.
         let Some(fields) = stat(pid) else { continue };
         for field in &fields[11..15] {
@@ -121,5 +121,5 @@ fn memory_bytes(roots: &[u32]) -> u64 {
         let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
         line.split_whitespace().next()?.parse::<u64>().ok()
     };
-    tree(roots).into_iter().filter_map(of).sum::<u64>() * 1_024
+    processes_of(roots).into_iter().filter_map(of).sum::<u64>() * 1_024
 }

@@ -89,10 +89,10 @@ impl Lifetimes {
 impl VisitMut for Lifetimes {
     fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
         reference.lifetime.get_or_insert_with(|| self.new_name());
-        let is_mutable = usize::from(reference.mutability.is_some());
-        self.mutable_depth += is_mutable;
+        let added_depth = usize::from(reference.mutability.is_some());
+        self.mutable_depth += added_depth;
         visit_mut::visit_type_reference_mut(self, reference);
-        self.mutable_depth -= is_mutable;
+        self.mutable_depth -= added_depth;
     }
 
     fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {

@@ -47,7 +47,7 @@ impl Books {
         self.count().await
     }
 
-    pub async fn hold(&self, _guard: Guard) {
+    pub async fn wait_with(&self, _guard: Guard) {
         tokio::task::yield_now().await;
     }
 
@@ -75,9 +75,9 @@ async fn boxed_methods_return_what_async_methods_return() {
 async fn unused_arguments_live_as_long_as_the_future() {
     let dropped = Arc::default();
     let books = Books { titles: Vec::new() };
-    let holding = books.hold(Guard(Arc::clone(&dropped)));
+    let waiting = books.wait_with(Guard(Arc::clone(&dropped)));
     assert!(!dropped.load(std::sync::atomic::Ordering::SeqCst));
-    holding.await;
+    waiting.await;
     assert!(dropped.load(std::sync::atomic::Ordering::SeqCst));
 }
 

@@ -156,7 +156,8 @@ impl Delivery {
             smtp_port: settings.smtp_port,
             smart_host: settings.smart_host.clone(),
             inbox: inbox_server.as_ref().map(|(_, address)| *address),
-            simulator: (settings.simulator_domain.clone(), simulator.as_ref().map(|(_, address)| *address)),
+            simulator_domain: settings.simulator_domain.clone(),
+            simulator_address: simulator.as_ref().map(|(_, address)| *address),
         };
         let connector = Connector {
             dns,
@@ -177,7 +178,7 @@ impl Delivery {
         let (begins, begin_batcher) = BeginBatcher::new(store.clone());
         let (settlements, settler) = Settler::new();
         let (alive, all_done) = mpsc::channel(1);
-        let (provider_notes, provider_noter) = ProviderNotes::new(store.clone(), &providers);
+        let (provider_notes, provider_note_writer) = ProviderNotes::new(store.clone(), &providers);
         let shared = Arc::new(EngineShared::new(Parts {
             settings,
             store: store.clone(),
@@ -209,7 +210,7 @@ impl Delivery {
         };
         let tasks = vec![
             tokio::spawn(begin_batcher.run()),
-            tokio::spawn(provider_noter.run()),
+            tokio::spawn(provider_note_writer.run()),
             tokio::spawn(Arc::clone(&shared).run_timer()),
             tokio::spawn(feeder.run()),
             tokio::spawn(engine::run_expiry(Arc::clone(&shared))),
@@ -246,7 +247,7 @@ impl Delivery {
 
     /// Queries about the queue.
     pub fn queue_admin(&self) -> QueueAdmin {
-        QueueAdmin::live(Arc::clone(&self.shared))
+        QueueAdmin::with_engine(Arc::clone(&self.shared))
     }
 
     /// Starts no new work. Messages whose last bytes were sent may finish; all others are released without counting
@@ -298,16 +299,16 @@ fn preparer(
     let host = identity.dkim.domain();
     let return_domain = DomainName::parse(&format!("rp.{host}"))
         .map_err(|e| StartError::Hostname(format!("rp.{host} is not a host name: {e}")))?;
-    let signing = if settings.dkim {
+    let signing_pool = if settings.dkim {
         Some(SigningPool::start(settings.signing_threads).map_err(StartError::Signing)?)
     } else {
         None
     };
-    let keys = OwnDomains::new(store.clone(), Arc::clone(clock), Arc::new(identity.dkim));
+    let own_domains = OwnDomains::new(store.clone(), Arc::clone(clock), Arc::new(identity.dkim));
     Ok(Preparer::new(
         store.clone(),
-        signing,
-        keys,
+        signing_pool,
+        own_domains,
         &identity.return_path_secret,
         settings.hostname.clone(),
         return_domain,

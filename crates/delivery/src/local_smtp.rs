@@ -52,7 +52,7 @@ pub(crate) struct IncomingMessage {
 /// A running server. Dropping it closes all its connections.
 #[derive(Debug)]
 pub(crate) struct LocalSmtp {
-    accepting: JoinHandle<()>,
+    accept_task: JoinHandle<()>,
 }
 
 impl LocalSmtp {
@@ -60,14 +60,14 @@ impl LocalSmtp {
     pub(crate) async fn start(name: &str, policy: Arc<dyn Policy>) -> io::Result<(Self, SocketAddr)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let accepting = tokio::spawn(accept_all(listener, Arc::new(config(name)), policy));
-        Ok((Self { accepting }, address))
+        let accept_task = tokio::spawn(accept_all(listener, Arc::new(config(name)), policy));
+        Ok((Self { accept_task }, address))
     }
 }
 
 impl Drop for LocalSmtp {
     fn drop(&mut self) {
-        self.accepting.abort();
+        self.accept_task.abort();
     }
 }
 
@@ -139,12 +139,12 @@ impl Conversation {
         stream.set_nodelay(true)?;
         let mut buffer = vec![0; READ_BYTES];
         loop {
-            let next = self.answer_all();
+            let next = self.handle_events();
             let output = self.session.take_output();
             timeout(WRITE_MAX, stream.write_all(&output)).await??;
             match next {
                 Next::Read => {}
-                Next::FallSilent => return listen_only(stream, &mut buffer).await,
+                Next::FallSilent => return read_until_closed(stream, &mut buffer).await,
                 Next::Close => return stream.shutdown().await,
             }
             match timeout(IDLE_MAX, stream.read(&mut buffer)).await {
@@ -156,7 +156,7 @@ impl Conversation {
         }
     }
 
-    fn answer_all(&mut self) -> Next {
+    fn handle_events(&mut self) -> Next {
         while let Some(event) = self.session.next_event() {
             match event {
                 Event::Mail(mail_from) => {
@@ -203,10 +203,10 @@ impl Conversation {
 }
 
 /// Keeps reading until the client disconnects, so that the client does not see a reset.
-async fn listen_only(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
-    let listening = async {
+async fn read_until_closed(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
+    let reading = async {
         while stream.read(buffer).await? > 0 {}
         Ok(())
     };
-    timeout(SILENCE_MAX, listening).await?
+    timeout(SILENCE_MAX, reading).await?
 }

@@ -63,7 +63,7 @@ impl QueueAdmin {
         let mut oldest = self.store.oldest_due().await?;
         if let Some(shared) = &self.shared {
             let (causes, waiting) =
-                shared.look(|schedule, _| (schedule.pause_causes(), schedule.oldest_due()));
+                shared.query(|schedule, _| (schedule.pause_causes(), schedule.oldest_due()));
             oldest = [oldest, waiting].into_iter().flatten().min();
             if causes.contains(&PauseCause::Outcomes) {
                 problems.push("outcomes of deliveries cannot be stored".to_owned());
@@ -82,7 +82,7 @@ impl QueueAdmin {
         Ok(Health { problems, lag: oldest.map_or(Duration::ZERO, |due_at| now.since(due_at)) })
     }
 
-    pub(crate) fn live(shared: Arc<EngineShared>) -> Self {
+    pub(crate) fn with_engine(shared: Arc<EngineShared>) -> Self {
         Self { store: shared.store.clone(), shared: Some(Shared::new(shared)) }
     }
 
@@ -103,7 +103,7 @@ impl QueueAdmin {
     pub async fn overview(&self, count_max: usize) -> Result<Overview, StoreError> {
         Ok(Overview {
             stored: self.store.queue_stats(count_max).await?,
-            engine: self.shared.as_ref().map(|shared| shared.look(crate::schedule::Schedule::totals)),
+            engine: self.shared.as_ref().map(|shared| shared.query(crate::schedule::Schedule::totals)),
             gates: self.store.list_gates().await?,
             in_flight: self.shared.as_ref().map_or(0, |shared| shared.being_sent().len()),
         })
@@ -127,7 +127,7 @@ impl QueueAdmin {
         now: Timestamp,
     ) -> Result<Option<WaitingMessage>, StoreError> {
         let Some(entry) = self.store.find_queued(id).await? else { return Ok(None) };
-        let why = self.why(&entry, reader, now);
+        let why = self.explain_wait(&entry, reader, now);
         let last_failure = self.last_delivery(entry.server_id, id).await?;
         let last_failure = last_failure.filter(|record| record.status == Status::SoftFail);
         let gates = self.gates_on(&entry).await?;
@@ -164,14 +164,14 @@ impl QueueAdmin {
     }
 
     /// Why a message waits, and what its receiver seems to take, for this reader.
-    pub fn why(&self, entry: &QueueEntry, reader: Reader, now: Timestamp) -> String {
+    pub fn explain_wait(&self, entry: &QueueEntry, reader: Reader, now: Timestamp) -> String {
         let Some(shared) = &self.shared else {
             return "It waits because Postroad is not running on this data folder.".to_owned();
         };
         if let Some(site) = shared.being_sent().get(&(entry.server_id, entry.message_id)) {
             return format!("It is being sent to {site} right now.");
         }
-        shared.look(|schedule, at| {
+        shared.query(|schedule, at| {
             let (domain, server, message) = (&entry.domain, entry.server_id, entry.message_id);
             let text = if entry.due_at > now {
                 let because = if entry.attempts > 0 { "its next attempt is" } else { "it is to be sent" };
@@ -179,7 +179,7 @@ impl QueueAdmin {
             } else {
                 schedule.why_waiting(domain, server, message, reader, at)
             };
-            match schedule.learned_about(domain, server, message, reader) {
+            match schedule.estimates_about(domain, server, message, reader) {
                 Some(learned) => format!("{text} Estimates about this receiver: {learned}."),
                 None => text,
             }

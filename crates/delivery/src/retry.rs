@@ -54,7 +54,7 @@ impl RetryPolicy {
         if age >= self.give_up_after {
             return None;
         }
-        let by_age = || sums(&self.pauses).take_while(|sum| *sum <= age).count();
+        let by_age = || pause_ends(&self.pauses).take_while(|sum| *sum <= age).count();
         let by_age = if has_counted { 0 } else { by_age() };
         let step = (attempts.saturating_sub(1) as usize).max(by_age).min(self.pauses.len() - 1);
         // Greylisting counts from the first attempt, often for a minute: a retry that is a second early is refused
@@ -66,7 +66,7 @@ impl RetryPolicy {
 }
 
 /// Time from the first attempt to the end of each pause.
-pub(crate) fn sums(pauses: &[Duration]) -> impl Iterator<Item = Duration> + '_ {
+pub(crate) fn pause_ends(pauses: &[Duration]) -> impl Iterator<Item = Duration> + '_ {
     pauses.iter().scan(Duration::ZERO, |sum, pause| {
         *sum += *pause;
         Some(*sum)

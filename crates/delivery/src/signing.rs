@@ -51,7 +51,7 @@ impl SigningPool {
         for number in 1..=threads {
             let queue = Arc::clone(&pool.queue);
             let thread = std::thread::Builder::new().name(format!("dkim-{number}"));
-            pool.threads.push(thread.spawn(move || queue.work())?);
+            pool.threads.push(thread.spawn(move || queue.sign_jobs())?);
         }
         Ok(pool)
     }
@@ -77,7 +77,7 @@ impl Queue {
     }
 
     /// Signs jobs until the pool is dropped.
-    fn work(&self) {
+    fn sign_jobs(&self) {
         while let Some(job) = self.next() {
             job.sign_if_awaited();
         }

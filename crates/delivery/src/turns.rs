@@ -55,7 +55,7 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
     }
 
     /// Number of keys with items, without `key`.
-    pub(crate) fn keys_beside(&self, key: K) -> usize {
+    pub(crate) fn count_other_keys(&self, key: K) -> usize {
         self.items.len() - usize::from(self.items.contains_key(&key))
     }
 
@@ -75,10 +75,10 @@ mod tests {
         (0..1_000).for_each(|n| turns.push('a', n));
         turns.push('b', 5_000);
         turns.push('c', 6_000);
-        assert_eq!((turns.len(), turns.keys_beside('a'), turns.heads().count()), (1_002, 2, 3));
+        assert_eq!((turns.len(), turns.count_other_keys('a'), turns.heads().count()), (1_002, 2, 3));
         let first: Vec<i32> = std::iter::from_fn(|| turns.pop()).take(5).collect();
         assert_eq!(first, [0, 5_000, 6_000, 1, 2]);
-        assert_eq!(turns.keys_beside('b'), 1);
+        assert_eq!(turns.count_other_keys('b'), 1);
         while turns.pop().is_some() {}
         assert!(turns.is_empty() && turns.items.is_empty() && turns.ring.is_empty());
     }

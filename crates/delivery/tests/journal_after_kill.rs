@@ -22,7 +22,7 @@ fn make_marks_until_killed(folder: &Path) {
     let (journal, _) = Journal::open(folder).unwrap();
     let mut output = std::io::stderr();
     for message in 0.. {
-        journal.finishing(key(message)).unwrap();
+        journal.mark_finishing(key(message)).unwrap();
         output.write_all(format!("finishing {message}\n").as_bytes()).unwrap();
         if message % 3 == 0 {
             continue;
@@ -45,7 +45,7 @@ fn make_marks_until_killed(folder: &Path) {
             ip_pool: None,
             provider: None,
         };
-        journal.replied(key(message), &reply).unwrap();
+        journal.mark_reply(key(message), &reply).unwrap();
         output.write_all(format!("replied {message}\n").as_bytes()).unwrap();
     }
 }

@@ -22,13 +22,13 @@ use postroad_store::{Store, StoreError, Webhook, WebhookAttempt, WebhookNext, We
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use post::{Post, Poster};
+use post::{PostResult, Poster};
 pub use retry::RetrySettings;
 pub use sample::sample;
 pub use signature::{PostalSigner, PostalSignerError, SecretError, StandardSecret};
 
-/// Posts in progress may finish for this long when the worker stops. Then they are aborted, and repeated by another
-/// node or after the next start.
+/// Time that posts in progress have to finish when the worker stops. Then they are aborted, and repeated by another node
+/// or after the next start.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
@@ -129,7 +129,7 @@ impl WebhookTester {
         Ok(self.store.list_event_attempts(server_id, event_id, 1).await?.into_iter().next())
     }
 
-    async fn record(&self, webhook: &Webhook, post: Post) -> Result<(), StoreError> {
+    async fn record(&self, webhook: &Webhook, post: PostResult) -> Result<(), StoreError> {
         let outcome = WebhookOutcome {
             server_id: webhook.server_id,
             webhook_id: webhook.id,

@@ -21,8 +21,9 @@ pub(crate) struct Pacing {
     /// When the last counted failure ended.
     failed_at: Option<Timestamp>,
     paused_until: Option<Timestamp>,
-    /// End of the pause that the receiver requested, or that follows an outcome that the store refused.
-    requested_until: Option<Timestamp>,
+    /// End of a pause that answers to posts in progress do not shorten: requested by the receiver, or after the store
+    /// refused an outcome.
+    paused_at_least_until: Option<Timestamp>,
 }
 
 impl Pacing {
@@ -33,7 +34,7 @@ impl Pacing {
             failures: 0,
             failed_at: None,
             paused_until: None,
-            requested_until: None,
+            paused_at_least_until: None,
         }
     }
 
@@ -45,7 +46,7 @@ impl Pacing {
         self.failures >= FAILING_FROM
     }
 
-    pub(crate) fn succeeded(&mut self) {
+    pub(crate) fn record_success(&mut self) {
         self.failures = 0;
         self.paused_until = None;
         self.window = (self.window + 1).min(self.window_max);
@@ -53,7 +54,7 @@ impl Pacing {
 
     /// Records a failure. From `PAUSING_FROM` consecutive failures on, each failure begins a pause: a dead endpoint
     /// with a long queue must not get many posts, nor fill the log of attempts.
-    pub(crate) fn failed(&mut self, begun_at: Timestamp, now: Timestamp) {
+    pub(crate) fn record_failure(&mut self, begun_at: Timestamp, now: Timestamp) {
         self.window = 1;
         // Posts of one window fail together: count them once.
         if self.failed_at.is_some_and(|failed_at| begun_at < failed_at) {
@@ -63,33 +64,33 @@ impl Pacing {
         self.failures = self.failures.saturating_add(1);
         let doublings = self.failures.checked_sub(PAUSING_FROM);
         self.paused_until = doublings.map(|doublings| {
-            let pause = PAUSE_MIN.saturating_mul(1 << doublings.min(16));
-            now.plus(pause.min(PAUSE_MAX))
+            let pause_length = PAUSE_MIN.saturating_mul(1 << doublings.min(16));
+            now.plus(pause_length.min(PAUSE_MAX))
         });
     }
 
     /// Pauses a worker that failed, or found nothing although posts are due.
-    pub(crate) fn rest(&mut self, until: Timestamp) {
+    pub(crate) fn pause(&mut self, until: Timestamp) {
         self.paused_until = Some(until);
     }
 
     /// Pauses at the receiver's request, or after an outcome that the store refused. Answers to posts in progress do
     /// not shorten this pause.
-    pub(crate) fn rest_as_requested(&mut self, until: Timestamp) {
-        self.requested_until = self.requested_until.max(Some(until));
+    pub(crate) fn pause_at_least(&mut self, until: Timestamp) {
+        self.paused_at_least_until = self.paused_at_least_until.max(Some(until));
     }
 
     /// Drops all pauses after the clock was set back: they would last too long.
-    pub(crate) fn forget_times(&mut self) {
-        (self.failed_at, self.paused_until, self.requested_until) = (None, None, None);
+    pub(crate) fn clear_times(&mut self) {
+        (self.failed_at, self.paused_until, self.paused_at_least_until) = (None, None, None);
     }
 
     /// End of the pause, before which nothing is posted; `None` without a pause.
     pub(crate) fn resumes_at(&self) -> Option<Timestamp> {
-        self.paused_until.max(self.requested_until)
+        self.paused_until.max(self.paused_at_least_until)
     }
 
-    pub(crate) fn is_resting(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_paused(&self, now: Timestamp) -> bool {
         self.resumes_at().is_some_and(|resumes_at| resumes_at > now)
     }
 }
@@ -105,16 +106,16 @@ mod tests {
         let mut pacing = Pacing::new(8);
         assert_eq!(pacing.window(), 1);
         for _ in 0..20 {
-            pacing.succeeded();
+            pacing.record_success();
         }
         assert_eq!(pacing.window(), 8);
-        pacing.failed(NOW, NOW);
+        pacing.record_failure(NOW, NOW);
         assert_eq!(pacing.window(), 1);
-        assert!(!pacing.is_failing() && !pacing.is_resting(NOW));
-        pacing.failed(NOW, NOW);
-        pacing.failed(NOW, NOW);
+        assert!(!pacing.is_failing() && !pacing.is_paused(NOW));
+        pacing.record_failure(NOW, NOW);
+        pacing.record_failure(NOW, NOW);
         assert!(pacing.is_failing());
-        pacing.succeeded();
+        pacing.record_success();
         assert!(!pacing.is_failing());
     }
 
@@ -123,15 +124,15 @@ mod tests {
         let mut pacing = Pacing::new(8);
         let mut pauses = Vec::new();
         for _ in 0..15 {
-            pacing.failed(NOW, NOW);
+            pacing.record_failure(NOW, NOW);
             pauses.push(pacing.resumes_at().map(|at| at.since(NOW)));
         }
         assert_eq!(pauses[..4], [None; 4]);
         assert_eq!(pauses[4], Some(PAUSE_MIN));
         assert_eq!(pauses[5], Some(PAUSE_MIN * 2));
         assert_eq!(pauses[14], Some(PAUSE_MAX));
-        pacing.succeeded();
-        assert!(!pacing.is_resting(NOW));
+        pacing.record_success();
+        assert!(!pacing.is_paused(NOW));
     }
 
     #[test]
@@ -139,11 +140,11 @@ mod tests {
         let mut pacing = Pacing::new(8);
         let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
         for second in 0..8 {
-            pacing.failed(at(0), at(15 + second));
+            pacing.record_failure(at(0), at(15 + second));
         }
         assert!(!pacing.is_failing());
-        pacing.failed(at(30), at(45));
-        pacing.failed(at(45), at(60));
+        pacing.record_failure(at(30), at(45));
+        pacing.record_failure(at(45), at(60));
         assert!(pacing.is_failing());
     }
 
@@ -151,10 +152,10 @@ mod tests {
     fn a_requested_pause_is_not_shortened_by_other_answers() {
         let mut pacing = Pacing::new(8);
         let until = NOW.plus(Duration::from_mins(1));
-        pacing.rest_as_requested(until);
-        pacing.rest_as_requested(NOW);
-        pacing.succeeded();
-        pacing.failed(NOW, NOW);
-        assert!(pacing.is_resting(NOW) && !pacing.is_resting(until));
+        pacing.pause_at_least(until);
+        pacing.pause_at_least(NOW);
+        pacing.record_success();
+        pacing.record_failure(NOW, NOW);
+        assert!(pacing.is_paused(NOW) && !pacing.is_paused(until));
     }
 }

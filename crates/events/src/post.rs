@@ -25,7 +25,7 @@ pub(crate) struct Poster {
 
 /// Result of an attempt.
 #[derive(Debug)]
-pub(crate) struct Post {
+pub(crate) struct PostResult {
     pub(crate) attempt: NewWebhookAttempt,
     pub(crate) is_delivered: bool,
     /// Whether the webhook's format cannot express the event: nothing was posted, and the receiver did not fail.
@@ -35,9 +35,9 @@ pub(crate) struct Post {
 
 /// Error class and text of an event that cannot be posted. The cause is a bug or a broken row, or a format that was
 /// changed while the event waited.
-struct Unusable(&'static str, String);
+struct UnpostableEvent(&'static str, String);
 
-const UNSUPPORTED_IN_FORMAT: &str = "format";
+const FORMAT_ERROR_CLASS: &str = "format";
 
 impl Poster {
     pub(crate) fn new(http: GuardedHttp, signer: Arc<PostalSigner>, clock: Arc<dyn Clock>) -> Self {
@@ -52,25 +52,25 @@ impl Poster {
         self.clock.now()
     }
 
-    /// Posts an event. `attempts` is the number of earlier attempts. If `cut_short` completes before the answer
+    /// Posts an event. `attempts` is the number of earlier attempts. If `preempted` completes before the answer
     /// arrives, the post is given up.
     pub(crate) async fn post(
         &self,
         webhook: &Webhook,
         event: FeedEvent,
         attempts: u32,
-        cut_short: impl Future<Output = ()>,
-    ) -> Post {
+        preempted: impl Future<Output = ()>,
+    ) -> PostResult {
         let (at, begun) = (self.clock.now(), Instant::now());
         let result = match self.request(webhook, &event, at).await {
             Ok((url, headers, body)) => Ok(tokio::select! {
                 biased;
                 answer = self.http.post(&url, &headers, &body) => answer,
-                () = cut_short => Err(HttpFailure::Preempted(begun.elapsed())),
+                () = preempted => Err(HttpFailure::Preempted(begun.elapsed())),
             }),
-            Err(unusable) => Err(unusable),
+            Err(unpostable) => Err(unpostable),
         };
-        let mut post = Post {
+        let mut post = PostResult {
             attempt: NewWebhookAttempt {
                 event_id: event.id,
                 message_id: event.message_id,
@@ -86,13 +86,13 @@ impl Poster {
                 duration_us: begun.elapsed().as_micros() as i64,
             },
             is_delivered: false,
-            unsupported_in_format: matches!(result, Err(Unusable(UNSUPPORTED_IN_FORMAT, _))),
+            unsupported_in_format: matches!(result, Err(UnpostableEvent(FORMAT_ERROR_CLASS, _))),
             retry_after: None,
         };
         match result {
-            Ok(Ok(answer)) => post.answered(answer),
-            Ok(Err(failure)) => post.failed(&failure),
-            Err(Unusable(class, text)) => post.attempt.set_error(class, text),
+            Ok(Ok(answer)) => post.record_answer(answer),
+            Ok(Err(failure)) => post.record_failure(&failure),
+            Err(UnpostableEvent(class, text)) => post.attempt.set_error(class, text),
         }
         post
     }
@@ -102,11 +102,12 @@ impl Poster {
         webhook: &Webhook,
         event: &FeedEvent,
         at: Timestamp,
-    ) -> Result<(WebhookUrl, HeaderMap, Bytes), Unusable> {
-        let url = WebhookUrl::parse(&webhook.url).map_err(|error| Unusable("url", error.to_string()))?;
+    ) -> Result<(WebhookUrl, HeaderMap, Bytes), UnpostableEvent> {
+        let url =
+            WebhookUrl::parse(&webhook.url).map_err(|error| UnpostableEvent("url", error.to_string()))?;
         let body: Bytes = body::body(event, webhook.format)
             .ok_or_else(|| {
-                Unusable(UNSUPPORTED_IN_FORMAT, "This format cannot express the event".to_owned())
+                UnpostableEvent(FORMAT_ERROR_CLASS, "This format cannot express the event".to_owned())
             })?
             .into();
         let mut headers = HeaderMap::new();
@@ -119,11 +120,11 @@ impl Poster {
         Ok((url, headers, body))
     }
 
-    async fn sign_postal(&self, body: &Bytes, headers: &mut HeaderMap) -> Result<(), Unusable> {
+    async fn sign_postal(&self, body: &Bytes, headers: &mut HeaderMap) -> Result<(), UnpostableEvent> {
         let (signer, signed_body) = (Arc::clone(&self.signer), body.clone());
         let signed = tokio::task::spawn_blocking(move || signer.sign(&signed_body)).await;
-        let signed = signed.map_err(|error| Unusable("signature", error.to_string()))?;
-        let signed = signed.map_err(|error| Unusable("signature", error.to_string()))?;
+        let signed = signed.map_err(|error| UnpostableEvent("signature", error.to_string()))?;
+        let signed = signed.map_err(|error| UnpostableEvent("signature", error.to_string()))?;
         put(headers, "x-postal-signature", &signed.sha1);
         put(headers, "x-postal-signature-256", &signed.sha256);
         put(headers, "x-postal-signature-kid", self.signer.key_id());
@@ -137,13 +138,13 @@ fn sign_standard(
     at: Timestamp,
     body: &[u8],
     headers: &mut HeaderMap,
-) -> Result<(), Unusable> {
+) -> Result<(), UnpostableEvent> {
     let previous = webhook.previous_secret.as_ref().filter(|(_, until)| *until > at);
     let texts = [Some(&webhook.secret), previous.map(|(secret, _)| secret)];
     let secrets: Result<Vec<StandardSecret>, _> =
         texts.into_iter().flatten().map(|secret| StandardSecret::parse(&secret.0)).collect();
-    let secrets = secrets.map_err(|error| Unusable("secret", error.to_string()))?;
-    let id = body::event_name(event.id);
+    let secrets = secrets.map_err(|error| UnpostableEvent("secret", error.to_string()))?;
+    let id = body::event_id_text(event.id);
     put(headers, "webhook-signature", &signatures(&secrets, &id, at.as_secs(), body));
     put(headers, "webhook-timestamp", &at.as_secs().to_string());
     put(headers, "webhook-id", &id);
@@ -155,8 +156,8 @@ fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
     headers.insert(HeaderName::from_static(name), value);
 }
 
-impl Post {
-    fn answered(&mut self, answer: HttpAnswer) {
+impl PostResult {
+    fn record_answer(&mut self, answer: HttpAnswer) {
         let start = &answer.body[..answer.body.len().min(ANSWER_BYTES_MAX)];
         // A PostgreSQL text cannot contain NUL.
         self.attempt.answer = String::from_utf8_lossy(start).replace('\0', "\u{fffd}");
@@ -173,7 +174,7 @@ impl Post {
         }
     }
 
-    fn failed(&mut self, failure: &HttpFailure) {
+    fn record_failure(&mut self, failure: &HttpFailure) {
         self.attempt.set_error(failure.class().as_str(), failure.to_string());
     }
 }

@@ -9,7 +9,7 @@ const JITTER: f64 = 0.2;
 /// Longest pause that a receiver can request for one event.
 const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 /// Longest pause that a receiver can request for all its events. Short, because the receiver may recover sooner.
-const REST_MAX: Duration = Duration::from_hours(1);
+const REQUESTED_PAUSE_MAX: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone)]
 pub struct RetrySettings {
@@ -45,9 +45,9 @@ pub(crate) enum Consequence {
     GiveUp,
 }
 
-/// Reason for disabling an endpoint.
+/// Decision to disable an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Disabling {
+pub(crate) struct DisableDecision {
     pub(crate) reason: String,
     /// Disable only if no post has succeeded since this time; `None` to disable in any case.
     pub(crate) failing_before: Option<Timestamp>,
@@ -55,7 +55,7 @@ pub(crate) struct Disabling {
 
 /// Failed attempt, as far as it matters for retrying.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Failed<'a> {
+pub(crate) struct FailedAttempt<'a> {
     pub(crate) at: Timestamp,
     /// Number of attempts to post the event, including the failed attempt.
     pub(crate) attempts: u32,
@@ -72,11 +72,11 @@ impl RetrySettings {
         self.schedule.iter().map(|pause| pause.mul_f64(1.0 + JITTER)).collect()
     }
 
-    /// Why the endpoint must be disabled, if it must.
-    pub(crate) fn disabling(&self, failed: Failed<'_>) -> Option<Disabling> {
+    /// Decision to disable the endpoint, with the reason; `None` if the endpoint stays enabled.
+    pub(crate) fn find_disable_decision(&self, failed: FailedAttempt<'_>) -> Option<DisableDecision> {
         if failed.status == Some(410) {
             let reason = "The receiver answered 410 Gone".to_owned();
-            return Some(Disabling { reason, failing_before: None });
+            return Some(DisableDecision { reason, failing_before: None });
         }
         let since = failed.failing_since?;
         if failed.at.since(since) < self.disable_after {
@@ -84,21 +84,21 @@ impl RetrySettings {
         }
         let hours = self.disable_after.as_secs() / 3_600;
         let reason = format!("No attempt has succeeded for {hours} hours");
-        Some(Disabling { reason, failing_before: Some(since) })
+        Some(DisableDecision { reason, failing_before: Some(since) })
     }
 
     /// End of the pause that the endpoint requested for all its events.
-    pub(crate) fn rest_until(failed: Failed<'_>) -> Option<Timestamp> {
+    pub(crate) fn requested_pause_end(failed: FailedAttempt<'_>) -> Option<Timestamp> {
         let delay = failed.retry_after.filter(|_| matches!(failed.status, Some(429 | 503)))?;
-        Some(failed.at.plus(parse_retry_after(delay, failed.at)?.min(REST_MAX)))
+        Some(failed.at.plus(parse_retry_after(delay, failed.at)?.min(REQUESTED_PAUSE_MAX)))
     }
 
     /// Consequence of a failed attempt. `chance` is a random number between 0 and 1, for the jitter.
-    pub(crate) fn consequence(&self, failed: Failed<'_>, chance: f64) -> Consequence {
+    pub(crate) fn consequence(&self, failed: FailedAttempt<'_>, chance: f64) -> Consequence {
         if failed.status == Some(410) {
             return Consequence::GiveUp;
         }
-        let pause = failed.attempts.checked_sub(1).and_then(|at| self.schedule.get(at as usize));
+        let pause = failed.attempts.checked_sub(1).and_then(|index| self.schedule.get(index as usize));
         let Some(pause) = pause else { return Consequence::GiveUp };
         let pause = pause.mul_f64(1.0 - JITTER + 2.0 * JITTER * chance.clamp(0.0, 1.0));
         let delay =
@@ -125,8 +125,14 @@ mod tests {
         Timestamp::from_micros(secs * 1_000_000)
     }
 
-    fn failed(attempts: u32) -> Failed<'static> {
-        Failed { at: at(1_000_000), attempts, status: Some(500), retry_after: None, failing_since: None }
+    fn failed(attempts: u32) -> FailedAttempt<'static> {
+        FailedAttempt {
+            at: at(1_000_000),
+            attempts,
+            status: Some(500),
+            retry_after: None,
+            failing_since: None,
+        }
     }
 
     fn pause_of(consequence: &Consequence) -> Option<u64> {
@@ -160,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_moves_a_retry_by_a_fifth_at_most() {
+    fn jitter_changes_a_pause_by_at_most_a_fifth() {
         let settings = RetrySettings::default();
         assert_eq!(pause_of(&settings.consequence(failed(2), 0.0)), Some(48));
         assert_eq!(pause_of(&settings.consequence(failed(2), 1.0)), Some(72));
@@ -169,7 +175,7 @@ mod tests {
     #[test]
     fn a_receiver_can_request_a_pause_of_up_to_a_day_for_one_event() {
         let settings = RetrySettings::default();
-        let with_retry_after = |text| Failed { retry_after: Some(text), ..failed(1) };
+        let with_retry_after = |text| FailedAttempt { retry_after: Some(text), ..failed(1) };
         assert_eq!(pause_of(&settings.consequence(with_retry_after("120"), 0.5)), Some(120));
         assert_eq!(pause_of(&settings.consequence(with_retry_after("1"), 0.5)), Some(5));
         assert_eq!(pause_of(&settings.consequence(with_retry_after("99999999"), 0.5)), Some(24 * 3_600));
@@ -184,13 +190,13 @@ mod tests {
     #[test]
     fn an_endpoint_is_disabled_by_410_or_after_five_days_without_success() {
         let settings = RetrySettings::default();
-        let gone = Failed { status: Some(410), ..failed(1) };
-        assert_eq!(settings.disabling(gone).unwrap().failing_before, None);
+        let gone = FailedAttempt { status: Some(410), ..failed(1) };
+        assert_eq!(settings.find_disable_decision(gone).unwrap().failing_before, None);
         assert_eq!(settings.consequence(gone, 0.5), Consequence::GiveUp);
-        let since = |secs: i64| Failed { failing_since: Some(at(1_000_000 - secs)), ..failed(3) };
-        let disabling = settings.disabling(since(5 * 86_400)).unwrap();
-        assert_eq!(disabling.failing_before, Some(at(1_000_000 - 5 * 86_400)));
-        assert_eq!(settings.disabling(since(5 * 86_400 - 1)), None);
+        let since = |secs: i64| FailedAttempt { failing_since: Some(at(1_000_000 - secs)), ..failed(3) };
+        let decision = settings.find_disable_decision(since(5 * 86_400)).unwrap();
+        assert_eq!(decision.failing_before, Some(at(1_000_000 - 5 * 86_400)));
+        assert_eq!(settings.find_disable_decision(since(5 * 86_400 - 1)), None);
         // A post may succeed before the endpoint is disabled: then the event is not lost.
         assert!(matches!(settings.consequence(since(5 * 86_400), 0.5), Consequence::RetryAt(_)));
     }
@@ -198,11 +204,14 @@ mod tests {
     #[test]
     fn a_receiver_can_request_a_pause_of_up_to_an_hour_for_all_events() {
         let with_retry_after =
-            |status, text| Failed { status: Some(status), retry_after: Some(text), ..failed(1) };
-        assert_eq!(RetrySettings::rest_until(with_retry_after(429, "120")), Some(at(1_000_120)));
-        assert_eq!(RetrySettings::rest_until(with_retry_after(503, "99999999")), Some(at(1_003_600)));
-        assert_eq!(RetrySettings::rest_until(with_retry_after(500, "120")), None);
-        assert_eq!(RetrySettings::rest_until(with_retry_after(429, "soon")), None);
-        assert_eq!(RetrySettings::rest_until(failed(1)), None);
+            |status, text| FailedAttempt { status: Some(status), retry_after: Some(text), ..failed(1) };
+        assert_eq!(RetrySettings::requested_pause_end(with_retry_after(429, "120")), Some(at(1_000_120)));
+        assert_eq!(
+            RetrySettings::requested_pause_end(with_retry_after(503, "99999999")),
+            Some(at(1_003_600))
+        );
+        assert_eq!(RetrySettings::requested_pause_end(with_retry_after(500, "120")), None);
+        assert_eq!(RetrySettings::requested_pause_end(with_retry_after(429, "soon")), None);
+        assert_eq!(RetrySettings::requested_pause_end(failed(1)), None);
     }
 }

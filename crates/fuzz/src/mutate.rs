@@ -12,16 +12,16 @@ const SPECIAL: &[u8] = b"\0\t\n\r \"#%&'()*+,-./0:;<=>?@[\\]_{|}~\x7f\x80\xc3\xf
 #[derive(Debug)]
 pub struct Mutator {
     random: StdRng,
-    pool: Vec<Vec<u8>>,
+    seeds: Vec<Vec<u8>>,
 }
 
 impl Mutator {
     pub fn new(seeds: Vec<Vec<u8>>, number: u64) -> Self {
-        Self { random: StdRng::seed_from_u64(number), pool: seeds }
+        Self { random: StdRng::seed_from_u64(number), seeds }
     }
 
     pub fn next_input(&mut self) -> Vec<u8> {
-        let mut input = self.pick();
+        let mut input = self.pick_seed();
         for _ in 0..self.random.random_range(1..=8) {
             self.change(&mut input);
         }
@@ -29,15 +29,15 @@ impl Mutator {
         input
     }
 
-    fn pick(&mut self) -> Vec<u8> {
-        match self.pool.len() {
+    fn pick_seed(&mut self) -> Vec<u8> {
+        match self.seeds.len() {
             0 => Vec::new(),
-            count => self.pool[self.random.random_range(0..count)].clone(),
+            count => self.seeds[self.random.random_range(0..count)].clone(),
         }
     }
 
     fn change(&mut self, input: &mut Vec<u8>) {
-        let (start, end) = self.range(input.len());
+        let (start, end) = self.random_piece(input.len());
         match self.random.random_range(0..8) {
             0 => drop(input.drain(start..end)),
             1 => {
@@ -49,8 +49,8 @@ impl Mutator {
                 }
             }
             2 => {
-                let other = self.pick();
-                let (from, to) = self.range(other.len());
+                let other = self.pick_seed();
+                let (from, to) = self.random_piece(other.len());
                 input.splice(start..end, other[from..to].iter().copied());
             }
             3 => input.truncate(end),
@@ -71,8 +71,8 @@ impl Mutator {
         }
     }
 
-    /// Random piece of up to 64 bytes.
-    fn range(&mut self, length: usize) -> (usize, usize) {
+    /// Start and end of a random piece of up to 64 bytes.
+    fn random_piece(&mut self, length: usize) -> (usize, usize) {
         let start = self.random.random_range(0..=length);
         let end = (start + self.random.random_range(0..=64)).min(length);
         (start, end)

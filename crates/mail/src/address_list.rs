@@ -33,8 +33,8 @@ pub enum AddressListProblem {
 pub(crate) struct AddressList {
     /// The bare addresses, group members included. Never empty.
     pub(crate) addresses: Vec<String>,
-    /// Addresses that a reader sees in encoded words or non-ASCII text, as `find_spelled_domains` returns them.
-    pub(crate) spelled: Vec<String>,
+    /// Addresses that a reader sees in encoded words or non-ASCII text, as `find_spelled_addresses` returns them.
+    pub(crate) spelled_addresses: Vec<String>,
 }
 
 /// Maximum number of addresses in one header.
@@ -46,7 +46,7 @@ pub(crate) fn parse_address_list(value: &[u8]) -> Result<AddressList, AddressLis
     let text = std::str::from_utf8(value).map_err(|_| AddressListProblem::Bytes)?;
     let text = unfold(text.into());
     // In an address list, encoded words are only display names, but a NUL or line break in one has fooled mail clients.
-    if text.chars().any(is_hidden) || decode_words(&text).chars().any(is_hidden) {
+    if text.chars().any(is_forbidden) || decode_words(&text).chars().any(is_forbidden) {
         return Err(AddressListProblem::Control);
     }
     let mut reader = Reader { tokens: Tokens::new(&text), next: None, addresses: Vec::new(), entries: 0 };
@@ -58,30 +58,30 @@ pub(crate) fn parse_address_list(value: &[u8]) -> Result<AddressList, AddressLis
     if reader.addresses.is_empty() {
         return Err(AddressListProblem::Empty);
     }
-    let spelled = find_spelled_domains(&text);
-    if spelled.len() > ADDRESSES_MAX {
+    let spelled_addresses = find_spelled_addresses(&text);
+    if spelled_addresses.len() > ADDRESSES_MAX {
         return Err(AddressListProblem::TooMany);
     }
-    Ok(AddressList { addresses: reader.addresses, spelled })
+    Ok(AddressList { addresses: reader.addresses, spelled_addresses })
 }
 
 /// Every address that the value of a header like From contains or shows.
 pub fn find_addresses(value: &str) -> Result<Vec<String>, AddressListProblem> {
     let list = parse_address_list(value.as_bytes())?;
-    Ok(list.addresses.into_iter().chain(list.spelled).collect())
+    Ok(list.addresses.into_iter().chain(list.spelled_addresses).collect())
 }
 
 /// Addresses that a reader sees in a header value with encoded words or non-ASCII text:
 /// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` looks to every reader as if it came from the bank. Only the domain
 /// matters: the local part is always `x`. Returns at most `ADDRESSES_MAX` + 1 addresses, and none for ASCII without
 /// encoded words, which everybody reads the same way.
-pub fn find_spelled_domains(text: &str) -> Vec<String> {
+pub fn find_spelled_addresses(text: &str) -> Vec<String> {
     let decoded = decode_words(text);
     if text.is_ascii() && decoded == text {
         return Vec::new();
     }
     // Invisible characters must not hide an address. Joiners may be a part of a domain (RFC 5892 A.1 and A.2).
-    let decoded: String = decoded.chars().filter(|c| !is_unseen(*c) || is_joiner(*c)).collect();
+    let decoded: String = decoded.chars().filter(|c| !is_invisible(*c) || is_joiner(*c)).collect();
     let is_at = |c: char| matches!(c, '@' | '\u{ff20}' | '\u{fe6b}');
     let is_dot = |c: char| matches!(c, '.' | '\u{2024}' | '\u{3002}' | '\u{fe52}' | '\u{ff0e}' | '\u{ff61}');
     let mut found = Vec::new();
@@ -106,10 +106,10 @@ pub fn find_spelled_domains(text: &str) -> Vec<String> {
     found
 }
 
-/// Characters of `is_hidden` and `is_joiner`, and other invisible characters and very narrow spaces, which honest
+/// Characters of `is_forbidden` and `is_joiner`, and other invisible characters and very narrow spaces, which honest
 /// names may contain.
-fn is_unseen(c: char) -> bool {
-    is_hidden(c)
+fn is_invisible(c: char) -> bool {
+    is_forbidden(c)
         || is_joiner(c)
         || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{2006}' | '\u{2008}'..='\u{200a}' | '\u{202f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}'
@@ -118,7 +118,7 @@ fn is_unseen(c: char) -> bool {
 
 /// Control characters, zero-width spaces, line separators and changes of direction: headers with them are refused.
 /// Excludes the characters of `is_joiner`, which emoji and Persian names contain.
-fn is_hidden(c: char) -> bool {
+fn is_forbidden(c: char) -> bool {
     (c.is_control() && c != '\t')
         || matches!(c, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
     fn list(&mut self) -> Result<(), AddressListProblem> {
         loop {
             let words = self.words()?;
-            if words.count > 0 && self.takes(b':')? {
+            if words.count > 0 && self.skip_if(b':')? {
                 self.group()?;
             } else {
                 self.mailbox(words)?;
@@ -268,13 +268,13 @@ impl<'a> Reader<'a> {
 
     /// The members of `name: a, b;` after the colon.
     fn group(&mut self) -> Result<(), AddressListProblem> {
-        if self.takes(b';')? {
+        if self.skip_if(b';')? {
             return Ok(());
         }
         loop {
             let words = self.words()?;
             self.mailbox(words)?;
-            if self.takes(b';')? {
+            if self.skip_if(b';')? {
                 return Ok(());
             }
             if self.next.is_none() {
@@ -286,9 +286,9 @@ impl<'a> Reader<'a> {
 
     /// `local@domain` or `name <local@domain>`, whose first words were already read.
     fn mailbox(&mut self, words: Words<'a>) -> Result<(), AddressListProblem> {
-        if self.takes(b'<')? {
+        if self.skip_if(b'<')? {
             self.address()?;
-            let is_closed = self.is_glued() && self.takes(b'>')?;
+            let is_closed = self.is_glued() && self.skip_if(b'>')?;
             return if is_closed { Ok(()) } else { Err(AddressListProblem::Unclosed) };
         }
         if self.kind() != Some(Kind::Special(b'@')) {
@@ -323,7 +323,7 @@ impl<'a> Reader<'a> {
             Kind::Quoted(text) => text,
             _ => return Err(AddressListProblem::Syntax),
         };
-        if !self.is_glued() || !self.takes(b'@')? || !self.is_glued() {
+        if !self.is_glued() || !self.skip_if(b'@')? || !self.is_glued() {
             return Err(AddressListProblem::Syntax);
         }
         let Some(Kind::Word(domain)) =
@@ -359,7 +359,7 @@ impl<'a> Reader<'a> {
         if self.entries >= ENTRIES_MAX {
             return Err(AddressListProblem::TooMany);
         }
-        if self.takes(b',')? { Ok(()) } else { Err(AddressListProblem::Ambiguous) }
+        if self.skip_if(b',')? { Ok(()) } else { Err(AddressListProblem::Ambiguous) }
     }
 
     /// Goes to the next token that is not a comment.
@@ -380,7 +380,8 @@ impl<'a> Reader<'a> {
         self.next.is_some_and(|token| token.is_glued)
     }
 
-    fn takes(&mut self, special: u8) -> Result<bool, AddressListProblem> {
+    /// Skips the next token if it is this special character; returns whether it was.
+    fn skip_if(&mut self, special: u8) -> Result<bool, AddressListProblem> {
         let is_next = self.kind() == Some(Kind::Special(special));
         if is_next {
             self.step()?;

@@ -53,10 +53,10 @@ impl<'a> Composition<'a> {
     }
 }
 
-pub fn compose(c: &Composition<'_>) -> Vec<u8> {
-    let tree = Tree::new(c);
-    let mut out = Vec::with_capacity(tree.size_hint() + header_size_hint(c));
-    write_headers(c, &mut out);
+pub fn compose(composition: &Composition<'_>) -> Vec<u8> {
+    let tree = Tree::new(composition);
+    let mut out = Vec::with_capacity(tree.size_hint() + header_size_hint(composition));
+    write_headers(composition, &mut out);
     out.extend_from_slice(b"MIME-Version: 1.0\r\n");
     tree.write(&mut out);
     if !out.ends_with(b"\r\n") {
@@ -76,15 +76,15 @@ pub struct NewContent<'a> {
 }
 
 /// Keeps the headers of a message and replaces its content. Headers that describe the old content are removed.
-pub(crate) fn with_content(message: &[u8], message_id: &str, content: &NewContent<'_>) -> Vec<u8> {
+pub(crate) fn with_new_content(message: &[u8], message_id: &str, content: &NewContent<'_>) -> Vec<u8> {
     let NewContent { subject, plain_body, html_body, attachments } = *content;
     let tree = Tree::of(plain_body, html_body, attachments, message_id);
     let mut out = Vec::with_capacity(tree.size_hint() + 4_096);
     for field in HeaderBlock::new(message) {
-        let is_gone = has_prefix(field.name, "Content-")
+        let is_dropped = has_prefix(field.name, "Content-")
             || field.is("MIME-Version")
             || (field.is("Subject") && subject.is_some());
-        if !is_gone {
+        if !is_dropped {
             out.extend_from_slice(&message[field.start..field.end]);
             // The message may end in its last header, without a line break.
             if !out.ends_with(b"\r\n") {
@@ -103,29 +103,32 @@ pub(crate) fn with_content(message: &[u8], message_id: &str, content: &NewConten
     out
 }
 
-fn header_size_hint(c: &Composition<'_>) -> usize {
-    let mailboxes = 2 + c.to.len() + c.cc.len() + c.reply_to.len();
-    let custom: usize = c.headers.iter().map(|(name, value)| name.len() + 2 * value.len() + 4).sum();
-    512 + 80 * mailboxes + 2 * c.subject.len() + custom
+fn header_size_hint(composition: &Composition<'_>) -> usize {
+    let mailboxes = 2 + composition.to.len() + composition.cc.len() + composition.reply_to.len();
+    let custom: usize =
+        composition.headers.iter().map(|(name, value)| name.len() + 2 * value.len() + 4).sum();
+    512 + 80 * mailboxes + 2 * composition.subject.len() + custom
 }
 
-fn write_headers(c: &Composition<'_>, out: &mut Vec<u8>) {
-    write_text(out, "Date", &printable(c.date, 100));
-    write_mailboxes(out, "From", std::slice::from_ref(c.from));
-    if let Some(sender) = c.sender.filter(|sender| !is_same_mailbox(&sender.address, &c.from.address)) {
+fn write_headers(composition: &Composition<'_>, out: &mut Vec<u8>) {
+    write_text(out, "Date", &printable(composition.date, 100));
+    write_mailboxes(out, "From", std::slice::from_ref(composition.from));
+    if let Some(sender) =
+        composition.sender.filter(|sender| !is_same_mailbox(&sender.address, &composition.from.address))
+    {
         write_mailboxes(out, "Sender", std::slice::from_ref(sender));
     }
-    if c.to.is_empty() && c.cc.is_empty() {
+    if composition.to.is_empty() && composition.cc.is_empty() {
         out.extend_from_slice(b"To: undisclosed-recipients:;\r\n");
     }
-    write_mailboxes(out, "To", c.to);
-    write_mailboxes(out, "Cc", c.cc);
-    write_mailboxes(out, "Reply-To", c.reply_to);
-    write_subject(out, c.subject);
+    write_mailboxes(out, "To", composition.to);
+    write_mailboxes(out, "Cc", composition.cc);
+    write_mailboxes(out, "Reply-To", composition.reply_to);
+    write_subject(out, composition.subject);
     // No fold after the colon, even if the Message-ID is long: some receivers do not recognise a folded one.
-    let id = printable(c.message_id, 900).replace(['<', '>', ' '], "");
+    let id = printable(composition.message_id, 900).replace(['<', '>', ' '], "");
     write_text(out, "Message-ID", &format!("<{id}>"));
-    for (name, value) in c.headers {
+    for (name, value) in composition.headers {
         write_custom(out, name, value);
     }
 }
@@ -198,8 +201,13 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn new(c: &Composition<'a>) -> Self {
-        Self::of(c.plain_body, c.html_body, c.attachments, c.message_id)
+    fn new(composition: &Composition<'a>) -> Self {
+        Self::of(
+            composition.plain_body,
+            composition.html_body,
+            composition.attachments,
+            composition.message_id,
+        )
     }
 
     fn of(

@@ -40,7 +40,7 @@ impl<'a> ContentType<'a> {
     }
 
     fn has_kind(&self, kind: &str) -> bool {
-        self.essence.split('/').next().is_some_and(|given| given.eq_ignore_ascii_case(kind))
+        self.essence.split('/').next().is_some_and(|own_kind| own_kind.eq_ignore_ascii_case(kind))
     }
 }
 

@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(read.public_spki_der(), key.public_spki_der());
     }
 
-    const SHORT: &str = "-----BEGIN RSA PRIVATE KEY-----
+    const PEM_1024_BITS: &str = "-----BEGIN RSA PRIVATE KEY-----
 MIICWwIBAAKBgQC7fYFntnOYxIR9xWXxBMmDJBY3tmckoQZ0EoUqQElgEu6gtx+U
 hjfBu/QxZBiRGeAmdAnI3cc0GcQrYDUNL8WgtCaUyOVkBk20OatidKK3Qh6I6o4p
 G3e20MiGzrg1FFpgLt2cWf413Kf27Bk7YIgFtRR9JlJ4L/QIAatop6zlvQIDAQAB
@@ -250,7 +250,7 @@ jfxjpyhF/s4DyPYoTWQXFk8ERjX7DFqEBQ4q36+LHQ==
 
     #[test]
     fn a_key_of_1024_bits_can_be_imported() {
-        let key = DkimKey::from_pem(SHORT).unwrap();
+        let key = DkimKey::from_pem(PEM_1024_BITS).unwrap();
         assert_eq!(key.algorithm(), DkimAlgorithm::Rsa);
         let stored = DkimKey::from_pkcs8_der(key.private_pkcs8_der()).unwrap();
         assert_eq!(stored.public_spki_der(), key.public_spki_der());
@@ -260,7 +260,7 @@ jfxjpyhF/s4DyPYoTWQXFk8ERjX7DFqEBQ4q36+LHQ==
 
     #[test]
     fn problems_of_a_pem_key_are_named() {
-        let shorter = "-----BEGIN RSA PRIVATE KEY-----
+        let pem_512_bits = "-----BEGIN RSA PRIVATE KEY-----
 MIIBOwIBAAJBAMGkBG/II6P8sgnNvFpWZdhTgdF++l3aNY4rKF7HEW6wLDnEkYf/
 yGBS988MagvZF8TXemTGF+NZW+Qu7TL0niUCAwEAAQJBAMGO1pR5xQ51V+2uxfiy
 5givqFMljtPje6cJgsgCSm2NUm1i85jxjFbVSI1u9vLQsq4w5yV5R8qTFQXs6XNb
@@ -270,7 +270,7 @@ mkP4XDTvt3AIZQIgWTLiAKDs8ewNthf4Cvi6VovY24fstPZgZI3FmPi8o7kCIQCI
 mYOsctbR/dFLm2V2+cLxo6UMlFUJg2qQsjIB6sbe5g==
 -----END RSA PRIVATE KEY-----";
         let error = |text: &str| DkimKey::from_pem(text).unwrap_err();
-        assert_eq!(error(shorter), DkimKeyError::TooShort);
+        assert_eq!(error(pem_512_bits), DkimKeyError::TooShort);
         assert_eq!(error("no key"), DkimKeyError::NoPem);
         assert_eq!(error(&pem("CERTIFICATE", b"x")), DkimKeyError::NoPem);
         assert_eq!(error(&pem("PRIVATE KEY", b"x")), DkimKeyError::Rejected);

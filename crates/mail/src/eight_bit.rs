@@ -57,14 +57,14 @@ pub(crate) fn encode_field(field: &Field<'_>) -> Vec<u8> {
 fn write_addresses(line: &mut HeaderLine<'_>, text: &str) -> Result<(), AddressListProblem> {
     let mut tokens = Tokens::new(text);
     // The words so far: a display name, or the local part of an address.
-    let (mut name, mut word, mut words) = (String::new(), "", 0);
+    let (mut name, mut last_word, mut word_count) = (String::new(), "", 0);
     while let Some(Token { kind, .. }) = tokens.next()? {
         match kind {
             Kind::Word(text) | Kind::Quoted(text) => {
                 if !name.is_empty() {
                     name.push(' ');
                 }
-                (word, words) = (text, words + 1);
+                (last_word, word_count) = (text, word_count + 1);
                 push_unquoted(&mut name, text);
             }
             Kind::Comment(text) if text.is_ascii() => line.text(text),
@@ -84,14 +84,14 @@ fn write_addresses(line: &mut HeaderLine<'_>, text: &str) -> Result<(), AddressL
                 line.atom(&format!("<{local}@{domain}>"));
             }
             // `Zoë Lee a@x.test` and `x@y@z` are not addresses: no part of them may be lost.
-            Kind::Special(b'@') if words != 1 => return Err(AddressListProblem::Syntax),
+            Kind::Special(b'@') if word_count != 1 => return Err(AddressListProblem::Syntax),
             Kind::Special(b'@') => {
                 name.clear();
                 let domain = next_domain(&mut tokens)?;
-                line.atom(&format!("{word}@{domain}"));
+                line.atom(&format!("{last_word}@{domain}"));
             }
             Kind::Special(special @ (b':' | b',' | b';')) => {
-                words = 0;
+                word_count = 0;
                 write_name(line, &mut name);
                 line.glue(char::from(special).encode_utf8(&mut [0; 4]));
             }

@@ -9,12 +9,12 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STAN
 use mail_parser::decoders::charsets::map::charset_decoder;
 
 /// Length of `=?utf-8?Q?` and `?=` around the payload.
-pub(crate) const WORD_OVERHEAD: usize = 12;
+pub(crate) const WORD_OVERHEAD_BYTES: usize = 12;
 /// RFC 2047 2: an encoded word is at most 75 characters long.
-pub(crate) const PAYLOAD_MAX: usize = 75 - WORD_OVERHEAD;
+pub(crate) const PAYLOAD_BYTES_MAX: usize = 75 - WORD_OVERHEAD_BYTES;
 
 /// Base64 decoder that accepts missing padding and non-zero bits after the last byte, as some mail programs write them.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
+const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -83,7 +83,7 @@ fn parse_word(text: &str) -> Option<Word<'_>> {
         return None;
     }
     let bytes = match encoding {
-        "B" | "b" => LENIENT.decode(payload).ok()?,
+        "B" | "b" => LENIENT_BASE64.decode(payload).ok()?,
         "Q" | "q" => decode_q(payload)?,
         _ => return None,
     };

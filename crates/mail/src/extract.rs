@@ -90,19 +90,19 @@ fn html_links(html: &str) -> Vec<String> {
 fn codes(text: &str) -> Vec<String> {
     let mut likely = Vec::new();
     let mut alone = Vec::new();
-    let mut is_announced = false;
+    let mut is_after_announcement = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let has_word = announces_code(line);
+        let is_announcement = announces_code(line);
         let found = codes_of_line(line);
         let is_alone = matches!(found.as_slice(), [(_, written)] if *written == line);
         for (code, _) in found {
-            if has_word || is_announced {
+            if is_announcement || is_after_announcement {
                 likely.push(code);
             } else if is_alone {
                 alone.push(code);
             }
         }
-        is_announced = has_word;
+        is_after_announcement = is_announcement;
     }
     let mut codes: Vec<String> = Vec::new();
     for code in likely.into_iter().chain(alone) {
@@ -125,12 +125,12 @@ fn announces_code(line: &str) -> bool {
 /// capitals and digits.
 fn codes_of_line(line: &str) -> Vec<(String, &str)> {
     let mut found: Vec<(String, &str)> = Vec::new();
-    let is_inside = |c: char| {
+    let is_word_char = |c: char| {
         c.is_alphanumeric() || matches!(c, '-' | '/' | ':' | '@' | '_' | '.' | '=' | '%' | '&' | '?')
     };
-    let trimmed = |c: char| !c.is_alphanumeric();
+    let is_punctuation = |c: char| !c.is_alphanumeric();
     let mut previous: Option<(usize, &str)> = None;
-    for word in line.split(|c: char| !is_inside(c)).map(|word| word.trim_matches(trimmed)) {
+    for word in line.split(|c: char| !is_word_char(c)).map(|word| word.trim_matches(is_punctuation)) {
         let start = word.as_ptr().addr() - line.as_ptr().addr();
         let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         if let Some((before, first)) = previous

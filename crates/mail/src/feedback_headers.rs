@@ -55,21 +55,21 @@ pub fn cfbl_address(address: &str) -> String {
 
 /// Which feedback headers the sender wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OwnFeedbackHeaders {
+pub struct SenderFeedbackHeaders {
     pub feedback_id: bool,
     pub cfbl_address: bool,
     pub cfbl_feedback_id: bool,
 }
 
-impl OwnFeedbackHeaders {
+impl SenderFeedbackHeaders {
     pub fn of(message: &[u8]) -> Self {
-        let mut own = Self::default();
+        let mut headers = Self::default();
         for field in HeaderBlock::new(message) {
-            own.feedback_id |= field.is(FEEDBACK_ID);
-            own.cfbl_address |= field.is(CFBL_ADDRESS);
-            own.cfbl_feedback_id |= field.is(CFBL_FEEDBACK_ID);
+            headers.feedback_id |= field.is(FEEDBACK_ID);
+            headers.cfbl_address |= field.is(CFBL_ADDRESS);
+            headers.cfbl_feedback_id |= field.is(CFBL_FEEDBACK_ID);
         }
-        own
+        headers
     }
 }
 
@@ -80,21 +80,21 @@ mod tests {
     #[test]
     fn fields_are_separate_whatever_the_campaign() {
         let id = InstallationId::of(&[7; 32]);
-        let made = |campaign| id.feedback_id(campaign, ServerId(12), AccountId(3));
+        let feedback_id = |campaign| id.feedback_id(campaign, ServerId(12), AccountId(3));
         assert!((5..=15).contains(&id.0.len()), "{id:?}");
-        assert_eq!(made(Some("welcome")), format!("Feedback-ID: welcome:s12:a3:{}\r\n", id.0));
-        assert_eq!(made(Some("a:b c\r\né")), format!("Feedback-ID: a_b_c___:s12:a3:{}\r\n", id.0));
-        assert_eq!(made(None), format!("Feedback-ID: :s12:a3:{}\r\n", id.0));
+        assert_eq!(feedback_id(Some("welcome")), format!("Feedback-ID: welcome:s12:a3:{}\r\n", id.0));
+        assert_eq!(feedback_id(Some("a:b c\r\né")), format!("Feedback-ID: a_b_c___:s12:a3:{}\r\n", id.0));
+        assert_eq!(feedback_id(None), format!("Feedback-ID: :s12:a3:{}\r\n", id.0));
         let cfbl = id.cfbl_feedback_id(Some("welcome"), ServerId(12), AccountId(3));
         assert_eq!(cfbl, format!("CFBL-Feedback-ID: welcome:s12:a3:{}\r\n", id.0));
-        assert!(made(Some(&"x".repeat(255))).len() < 120);
+        assert!(feedback_id(Some(&"x".repeat(255))).len() < 120);
         assert_ne!(InstallationId::of(&[8; 32]).0, id.0);
     }
 
     #[test]
     fn the_senders_own_headers_are_seen() {
-        let own = OwnFeedbackHeaders::of(b"feedback-id: a:b:c:sender\r\n\r\nCFBL-Address: x@y\r\n");
-        assert_eq!(own, OwnFeedbackHeaders { feedback_id: true, ..OwnFeedbackHeaders::default() });
-        assert!(OwnFeedbackHeaders::of(b"Cfbl-Address: x@y.example; report=arf\r\n").cfbl_address);
+        let headers = SenderFeedbackHeaders::of(b"feedback-id: a:b:c:sender\r\n\r\nCFBL-Address: x@y\r\n");
+        assert_eq!(headers, SenderFeedbackHeaders { feedback_id: true, ..SenderFeedbackHeaders::default() });
+        assert!(SenderFeedbackHeaders::of(b"Cfbl-Address: x@y.example; report=arf\r\n").cfbl_address);
     }
 }

@@ -60,7 +60,7 @@ impl<'a> HeaderBlock<'a> {
 
     /// Position at which the body begins.
     pub(crate) fn body_start(&self) -> usize {
-        self.at + empty_line(&self.bytes[self.at..]).unwrap_or(0)
+        self.at + empty_line_bytes(&self.bytes[self.at..]).unwrap_or(0)
     }
 
     /// Position at which the fields end, before the empty line.
@@ -74,7 +74,7 @@ impl<'a> Iterator for HeaderBlock<'a> {
 
     fn next(&mut self) -> Option<Field<'a>> {
         let rest = &self.bytes[self.at..];
-        if rest.is_empty() || empty_line(rest).is_some() {
+        if rest.is_empty() || empty_line_bytes(rest).is_some() {
             return None;
         }
         let mut length = line_length(rest);
@@ -98,6 +98,6 @@ fn line_length(bytes: &[u8]) -> usize {
 }
 
 /// The length of the line ending, if the first line is empty.
-fn empty_line(bytes: &[u8]) -> Option<usize> {
+fn empty_line_bytes(bytes: &[u8]) -> Option<usize> {
     [&b"\r\n"[..], b"\n"].into_iter().find(|ending| bytes.starts_with(ending)).map(<[u8]>::len)
 }

@@ -35,7 +35,7 @@ pub enum HeaderProblem {
 }
 
 /// Names that requests cannot set, besides those that begin with `RESERVED_PREFIX`.
-const RESERVED: [&str; 8] = [
+const RESERVED_NAMES: [&str; 8] = [
     "Received",
     "DKIM-Signature",
     "Return-Path",
@@ -57,7 +57,7 @@ pub fn check_header_name(name: &str) -> Result<(), HeaderProblem> {
     if !is_field_name(name.as_bytes()) {
         return Err(HeaderProblem::NameSyntax);
     }
-    let is_reserved = RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name))
+    let is_reserved = RESERVED_NAMES.iter().any(|reserved| reserved.eq_ignore_ascii_case(name))
         || has_prefix(name.as_bytes(), RESERVED_PREFIX);
     if is_reserved { Err(HeaderProblem::NameReserved(name.to_owned())) } else { Ok(()) }
 }
@@ -101,7 +101,7 @@ pub fn check_content_type(text: &str) -> Result<(), HeaderProblem> {
 
 /// Parses a message identifier (RFC 5322 3.6.4), written `<a@b>` or `a@b`, and returns it without brackets.
 pub fn parse_message_id(text: &str) -> Option<String> {
-    // An id with its brackets is one atom of a header; `header_line::ATOM_MAX` is 900 bytes.
+    // An id with its brackets is one atom of a header; `header_line::ATOM_BYTES_MAX` is 900 bytes.
     const BYTES_MAX: usize = 898;
     let text = text.trim_matches([' ', '\t']);
     let id = match text.strip_prefix('<') {
@@ -121,7 +121,7 @@ pub fn parse_message_id(text: &str) -> Option<String> {
 }
 
 /// Whether `text` is a valid date (RFC 5322 3.3).
-pub fn check_date(text: &str) -> bool {
+pub fn is_valid_date(text: &str) -> bool {
     // 100 bytes leave room for a comment with the name of the time zone, which many programs append.
     text.len() <= 100
         && text.bytes().all(|b| b == b' ' || b.is_ascii_graphic())

@@ -4,16 +4,16 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::encoded_word::{PAYLOAD_MAX, WORD_OVERHEAD, WordEncoding, decode_words};
+use crate::encoded_word::{PAYLOAD_BYTES_MAX, WORD_OVERHEAD_BYTES, WordEncoding, decode_words};
 
 /// RFC 5322 2.1.1: lines should stay within 78 columns and must stay within 998.
-const COLUMNS: usize = 78;
+const COLUMNS_PREFERRED: usize = 78;
 const COLUMNS_MAX: usize = 998;
 /// RFC 2047 2: a line with an encoded word has at most 76 columns.
-const ENCODED_COLUMNS: usize = 76;
+const ENCODED_COLUMNS_MAX: usize = 76;
 /// The longest word that `text` and `mixed_text` do not encode. Leaves room up to 998 columns for the field's name and
 /// for text that `glue` attaches.
-const ATOM_MAX: usize = 900;
+const ATOM_BYTES_MAX: usize = 900;
 
 /// A field being written. `atom` and `encoded` write the white space before their text.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct HeaderLine<'a> {
     /// Column limit of the current line; lower once the line has an encoded word.
     limit: usize,
     /// Whether the next text needs no space before it: after `Name: `, and after the opening of `encoded_between`.
-    fresh: bool,
+    needs_no_space: bool,
 }
 
 impl<'a> HeaderLine<'a> {
@@ -31,7 +31,7 @@ impl<'a> HeaderLine<'a> {
     pub(crate) fn new(out: &'a mut Vec<u8>, name: &str) -> Self {
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b": ");
-        Self { out, column: name.len() + 2, limit: COLUMNS, fresh: true }
+        Self { out, column: name.len() + 2, limit: COLUMNS_PREFERRED, needs_no_space: true }
     }
 
     pub(crate) fn finish(self) {
@@ -40,7 +40,7 @@ impl<'a> HeaderLine<'a> {
 
     /// Text that is never folded inside; the caller ensures that the text has no control characters.
     pub(crate) fn atom(&mut self, text: &str) {
-        let room = if self.fresh { COLUMNS_MAX } else { self.limit };
+        let room = if self.needs_no_space { COLUMNS_MAX } else { self.limit };
         self.space(text.len(), room);
         self.glue(text);
     }
@@ -56,19 +56,21 @@ impl<'a> HeaderLine<'a> {
         let encoding = WordEncoding::shorter_for(text);
         let mut rest = text;
         while !rest.is_empty() {
-            let space = usize::from(!self.fresh);
-            let room = ENCODED_COLUMNS.saturating_sub(self.column + space + WORD_OVERHEAD).min(PAYLOAD_MAX);
+            let space = usize::from(!self.needs_no_space);
+            let room = ENCODED_COLUMNS_MAX
+                .saturating_sub(self.column + space + WORD_OVERHEAD_BYTES)
+                .min(PAYLOAD_BYTES_MAX);
             let (mut head, mut tail) = encoding.split(rest, room);
             // A few characters at the end of a line are not worth a separate word.
-            if !tail.is_empty() && room < PAYLOAD_MAX / 3 {
+            if !tail.is_empty() && room < PAYLOAD_BYTES_MAX / 3 {
                 // Always folds.
                 self.space(COLUMNS_MAX, 0);
-                (head, tail) = encoding.split(rest, PAYLOAD_MAX);
+                (head, tail) = encoding.split(rest, PAYLOAD_BYTES_MAX);
             } else {
                 // Never folds.
                 self.space(0, COLUMNS_MAX);
             }
-            self.limit = ENCODED_COLUMNS;
+            self.limit = ENCODED_COLUMNS_MAX;
             self.column += encoding.write(head, self.out);
             rest = tail;
         }
@@ -77,17 +79,17 @@ impl<'a> HeaderLine<'a> {
     /// `opening`, encoded words, `closing`, with no white space between them.
     pub(crate) fn encoded_between(&mut self, opening: &str, text: &str, closing: &str) {
         // Require room for a useful word: otherwise a fold could separate the word from the opening.
-        self.space(opening.len() + WORD_OVERHEAD + PAYLOAD_MAX / 2, self.limit);
+        self.space(opening.len() + WORD_OVERHEAD_BYTES + PAYLOAD_BYTES_MAX / 2, self.limit);
         self.glue(opening);
-        self.fresh = true;
+        self.needs_no_space = true;
         self.encoded(text);
-        self.fresh = false;
+        self.needs_no_space = false;
         self.glue(closing);
     }
 
     /// Text folded at its spaces; in encoded words if it is not ASCII or a word is too long for a line.
     pub(crate) fn text(&mut self, text: &str) {
-        if text.is_ascii() && atoms(text).all(|atom| atom.len() <= ATOM_MAX) {
+        if text.is_ascii() && atoms(text).all(|atom| atom.len() <= ATOM_BYTES_MAX) {
             atoms(text).for_each(|atom| self.atom(atom));
         } else {
             self.encoded(text);
@@ -100,7 +102,7 @@ impl<'a> HeaderLine<'a> {
         let mut run: Option<Range<usize>> = None;
         for range in atom_ranges(text) {
             let atom = &text[range.clone()];
-            if !atom.is_ascii() || atom.len() > ATOM_MAX {
+            if !atom.is_ascii() || atom.len() > ATOM_BYTES_MAX {
                 run = Some(run.map_or(range.start, |run| run.start)..range.end);
                 continue;
             }
@@ -129,15 +131,15 @@ impl<'a> HeaderLine<'a> {
 
     /// Writes the white space before a text of this length: a fold if the text would pass `limit` columns.
     fn space(&mut self, length: usize, limit: usize) {
-        if self.column + usize::from(!self.fresh) + length > limit {
+        if self.column + usize::from(!self.needs_no_space) + length > limit {
             self.out.extend_from_slice(b"\r\n ");
             self.column = 1;
-            self.limit = COLUMNS;
-        } else if !self.fresh {
+            self.limit = COLUMNS_PREFERRED;
+        } else if !self.needs_no_space {
             self.out.push(b' ');
             self.column += 1;
         }
-        self.fresh = false;
+        self.needs_no_space = false;
     }
 }
 

@@ -37,7 +37,7 @@ pub mod unsubscribe;
 mod varint;
 pub mod view;
 
-pub use address_list::{AddressListProblem, find_addresses, find_spelled_domains};
+pub use address_list::{AddressListProblem, find_addresses, find_spelled_addresses};
 pub use attachment::Attachment;
 pub use classify::{
     EnhancedCode, Phase as ReplyPhase, Reply, ReplyProblem, Signal, Verdict, classify, classify_in,
@@ -47,9 +47,9 @@ pub use correspondents::{Correspondents, NamedAddress, correspondents};
 pub use dkim::{Canonical, Signer, SignerError};
 pub use dkim_key::{DkimAlgorithm, DkimKey, DkimKeyError, dkim_txt};
 pub use extract::{Extracted, extract, visible_text};
-pub use feedback_headers::{InstallationId, OwnFeedbackHeaders, cfbl_address};
+pub use feedback_headers::{InstallationId, SenderFeedbackHeaders, cfbl_address};
 pub use header_check::{
-    HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, parse_message_id,
+    HeaderProblem, check_content_type, check_header_name, check_header_value, is_valid_date, parse_message_id,
 };
 pub use loaders::without_loaders;
 pub use message_id::{MessageIdKey, OwnMessageId};
@@ -57,9 +57,9 @@ pub use newline::{CrlfWriter, missing_line_break_bytes};
 pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw, prepare_submission};
 pub use return_path::ReturnPathKey;
 pub use returned::{Returned, ReturnedKind, ReturnedRecipient};
-pub use rewrite::{Personal, RewritePlan, RewriteSettings};
+pub use rewrite::{RewritePlan, RewriteSettings, TrackedRecipient};
 pub use stored_head::{find_from_domain, has_attachment, has_utf8_header, is_delivered_to};
-pub use trace::{message_header, received};
+pub use trace::{postroad_id_field, received_field};
 pub use track::{TrackKey, TrackKind, TrackToken};
 pub use unsubscribe::one_click_headers;
 pub use view::{AttachmentView, MessageView, view};

@@ -9,7 +9,7 @@ use lol_html::{RewriteStrSettings, element, rewrite_str};
 const LOADERS: &str = "script, noscript, noframes, noembed, iframe, frame, frameset, fencedframe, object, embed, applet, \
                        portal, link, base, meta[http-equiv], audio, video";
 /// Replacement of an element: without it, the text on both sides could become a tag (`<<link>iframe src=x>`).
-const REMOVED: &str = "<!-- -->";
+const REPLACEMENT: &str = "<!-- -->";
 
 /// The HTML of a message as it can be shown: without scripts, frames and other `LOADERS`. Images stay; the content
 /// security policy of the page blocks remote ones. The policy blocks frames too, but Chromium connects to the host of a
@@ -18,7 +18,7 @@ const REMOVED: &str = "<!-- -->";
 #[must_use]
 pub fn without_loaders(html: &str) -> String {
     let remove = element!(LOADERS, |element| {
-        element.replace(REMOVED, ContentType::Html);
+        element.replace(REPLACEMENT, ContentType::Html);
         Ok(())
     });
     let settings = RewriteStrSettings::new().append_element_content_handler(remove);
@@ -32,7 +32,7 @@ mod tests {
     #[test]
     fn elements_that_load_are_taken_out() {
         let html = "<p>a<iframe src=x>b</iframe><IFRAME SRC=x></iframe><meta http-equiv=refresh content=0><link href=x>c</p>";
-        assert_eq!(without_loaders(html).replace(REMOVED, ""), "<p>ac</p>");
+        assert_eq!(without_loaders(html).replace(REPLACEMENT, ""), "<p>ac</p>");
     }
 
     /// The rewriter takes the content of these elements for text; a browser without scripts takes it for HTML.
@@ -40,7 +40,7 @@ mod tests {
     fn elements_for_browsers_without_scripts_are_taken_out() {
         for name in ["noscript", "NOSCRIPT", "noframes", "noembed"] {
             let html = format!("a<{name}><iframe src=x></iframe><link rel=preconnect href=x></{name}>b");
-            assert_eq!(without_loaders(&html).replace(REMOVED, ""), "ab", "{name}");
+            assert_eq!(without_loaders(&html).replace(REPLACEMENT, ""), "ab", "{name}");
         }
         let unclosed = without_loaders("a<noscript><iframe src=x>");
         assert!(!unclosed.contains("iframe"), "{unclosed}");

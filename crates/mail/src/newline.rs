@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    fn whole(text: &str) -> String {
+    fn converted(text: &str) -> String {
         let mut out = Vec::new();
         crlf_pieces(text, |piece| out.extend_from_slice(piece));
         String::from_utf8(out).unwrap()
@@ -128,7 +128,7 @@ mod tests {
     fn long_lines_and_many_lines_come_in_pieces_that_make_the_whole() {
         let long = "x".repeat(70_000);
         for text in [format!("{long}\n{long}\n\n.\n"), "a\n".repeat(100_000), format!("a\n{long}")] {
-            assert_eq!(whole(&text), text.replace('\n', "\r\n"));
+            assert_eq!(converted(&text), text.replace('\n', "\r\n"));
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
             ("a\r\r\nb", "a\r\n\r\nb"),
             ("a\n\n", "a\r\n\r\n"),
         ] {
-            assert_eq!(whole(input), wanted, "{input:?}");
+            assert_eq!(converted(input), wanted, "{input:?}");
             assert_eq!(crlf_length(input), wanted.len(), "{input:?}");
             assert_eq!(into_crlf(input.into()), wanted.as_bytes(), "{input:?}");
         }
@@ -163,7 +163,7 @@ mod tests {
     proptest! {
         #[test]
         fn all_conversions_give_the_same_text_with_crlf(text in "[a\r\n]{0,30}") {
-            let converted = whole(&text);
+            let converted = converted(&text);
             prop_assert!(is_crlf(converted.as_bytes()));
             prop_assert_eq!(converted.len(), crlf_length(&text));
             prop_assert_eq!(converted.as_bytes(), &into_crlf(text.clone().into_bytes())[..]);

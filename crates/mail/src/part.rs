@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use mail_builder::encoders::{Base64Encoder, QuotedPrintableEncoder};
 use mail_builder::headers::Header as _;
-use mail_builder::headers::content_type::ContentType as Parameterised;
+use mail_builder::headers::content_type::ContentType as ParameterHeader;
 use postroad_model::Limits;
 
 use crate::attachment::Attachment;
@@ -79,7 +79,7 @@ fn choose_encoding(text: &str) -> (Encoding, usize) {
     // A line of 76 characters costs 3 more bytes in quoted-printable (`=` and CRLF), and 2 more in base64.
     if quoted_length * 79 / 76 <= base64_length * 78 / 76 {
         // White space at the end of a line is escaped, and an escape is not cut by a soft line break.
-        let line_ends = text.as_bytes().windows(2).filter(|two| is_white_line_end(two)).count();
+        let line_ends = text.as_bytes().windows(2).filter(|window| is_white_line_end(window)).count();
         let quoted_bytes = (quoted_length + 2 * line_ends) * 76 / 71 + 128;
         (Encoding::QuotedPrintable, quoted_bytes)
     } else {
@@ -87,8 +87,8 @@ fn choose_encoding(text: &str) -> (Encoding, usize) {
     }
 }
 
-fn is_white_line_end(two: &[u8]) -> bool {
-    matches!(two, [b' ' | b'\t', b'\r' | b'\n'])
+fn is_white_line_end(window: &[u8]) -> bool {
+    matches!(window, [b' ' | b'\t', b'\r' | b'\n'])
 }
 
 /// Whether the text has control characters: NUL is forbidden in SMTP, and mail servers change others.
@@ -208,7 +208,7 @@ impl<'a> AttachmentPart<'a> {
         self.write_content_type(&name, out);
         out.extend_from_slice(DISPOSITION.as_bytes());
         out.extend_from_slice(b": ");
-        Parameterised::new(disposition)
+        ParameterHeader::new(disposition)
             .attribute("filename", name.as_ref())
             .write_header(out, DISPOSITION.len() + 2);
         if let Some(id) = &self.content_id {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use postroad_model::Limits;
 
 use crate::address_list::{AddressListProblem, parse_address_list};
-use crate::compose::{NewContent, with_content};
+use crate::compose::{NewContent, with_new_content};
 use crate::eight_bit::encode_field;
 use crate::encoded_word::decode_words;
 use crate::header_block::{Field, HeaderBlock};
@@ -26,9 +26,9 @@ pub struct RawMessage {
     pub from: Vec<String>,
     /// Every address of every Sender header.
     pub sender: Vec<String>,
-    /// Further addresses that a reader may take for the sender: in Resent-From and Resent-Sender, and in the encoded
-    /// words of these headers, From and Sender.
-    pub claimed: Vec<String>,
+    /// Addresses besides `from` and `sender` that a reader may take for the sender: in Resent-From and Resent-Sender, and
+    /// in the encoded words of these headers, From and Sender.
+    pub apparent_senders: Vec<String>,
     /// A header that occurs several times but must not (RFC 5322 3.6).
     pub repeated: Option<&'static str>,
     /// The removed control headers: lower-case name and decoded value.
@@ -86,7 +86,7 @@ impl RawMessage {
 
     /// Replaces texts and files of the message; its headers stay, except headers that describe the content.
     pub fn replace_content(&mut self, content: &NewContent<'_>) {
-        self.bytes = with_content(&self.bytes, &self.message_id, content);
+        self.bytes = with_new_content(&self.bytes, &self.message_id, content);
         if let Some(subject) = content.subject {
             subject.clone_into(&mut self.subject);
         }
@@ -162,16 +162,16 @@ fn prepare(
     });
     let added_bytes = head.len();
     // Only the bytes up to the last changed header are rewritten; the body is moved at most once.
-    let mut kept_from = 0;
+    let mut copied_to = 0;
     for edit in &found.edits {
-        head.extend_from_slice(&bytes[kept_from..edit.replaced.start]);
+        head.extend_from_slice(&bytes[copied_to..edit.replaced.start]);
         head.extend_from_slice(&edit.text);
-        kept_from = edit.replaced.end;
+        copied_to = edit.replaced.end;
     }
-    if !head.is_empty() || kept_from > 0 {
+    if !head.is_empty() || copied_to > 0 {
         // A vector that grows by itself would double its capacity.
-        bytes.reserve_exact(head.len().saturating_sub(kept_from));
-        bytes.splice(..kept_from, head);
+        bytes.reserve_exact(head.len().saturating_sub(copied_to));
+        bytes.splice(..copied_to, head);
     }
     Ok(RawMessage {
         bytes,
@@ -179,7 +179,7 @@ fn prepare(
         subject: found.subject.unwrap_or_default(),
         from: found.from,
         sender: found.sender,
-        claimed: found.claimed,
+        apparent_senders: found.apparent_senders,
         repeated: found.repeated,
         controls: found.controls,
         added_bytes,
@@ -188,7 +188,7 @@ fn prepare(
 
 /// Headers that occur at most once (RFC 5322 3.6). Receivers refuse a message that repeats such a header, or show
 /// another instance than the one that was checked.
-const ONCE: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID"];
+const SINGLE_HEADERS: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID"];
 const METADATA_PREFIX: &str = "X-Metadata-";
 /// A message with this many `Received` headers is in a loop (RFC 5321 6.3).
 const HOPS_MAX: usize = 50;
@@ -205,7 +205,7 @@ struct Findings {
     subject: Option<String>,
     from: Vec<String>,
     sender: Vec<String>,
-    claimed: Vec<String>,
+    apparent_senders: Vec<String>,
     /// Number of `Received` headers; Postroad wrote `own_hops` of them.
     hops: usize,
     own_hops: usize,
@@ -236,7 +236,7 @@ impl Findings {
             if field.end > Limits::HEADER_SECTION_BYTES_MAX {
                 return Err(RawProblem::HeadersTooLong);
             }
-            found.take(&field, bytes, entry_point)?;
+            found.add(&field, bytes, entry_point)?;
         }
         if count == 0 {
             return Err(RawProblem::NoHeaders);
@@ -247,7 +247,8 @@ impl Findings {
         if found.from.is_empty() { Err(RawProblem::FromMissing) } else { Ok(found) }
     }
 
-    fn take(&mut self, field: &Field<'_>, bytes: &[u8], entry_point: EntryPoint) -> Result<(), RawProblem> {
+    /// Checks a field and adds its facts. A field with non-ASCII bytes is replaced by its encoded form first.
+    fn add(&mut self, field: &Field<'_>, bytes: &[u8], entry_point: EntryPoint) -> Result<(), RawProblem> {
         // Some programs see a header and others do not if a line has a space before the colon or no colon, or if the
         // first line starts with white space.
         if !is_field_name(field.name) || has_blank_fold(field.value) {
@@ -259,7 +260,7 @@ impl Findings {
         }
         let range = field.start..field.end;
         if field.value.is_ascii() {
-            return self.read(field, range, entry_point);
+            return self.add_ascii(field, range, entry_point);
         }
         if field.is("Message-ID") {
             return Err(RawProblem::MessageId);
@@ -270,24 +271,24 @@ impl Findings {
             let line = bytes[..field.start].split(|b| *b == b'\n').count();
             return Err(RawProblem::LineTooLong { line });
         }
-        let edits = self.edits.len();
+        let edits_before = self.edits.len();
         for field in HeaderBlock::new(&text) {
-            self.read(&field, range.clone(), entry_point)?;
+            self.add_ascii(&field, range.clone(), entry_point)?;
         }
-        if self.edits.len() == edits {
+        if self.edits.len() == edits_before {
             self.edits.push(Edit { replaced: range, text });
         }
         Ok(())
     }
 
-    /// Reads a field; `range` is its position in the message.
-    fn read(
+    /// Adds the facts of an ASCII field; `range` is its position in the message.
+    fn add_ascii(
         &mut self,
         field: &Field<'_>,
         range: Range<usize>,
         entry_point: EntryPoint,
     ) -> Result<(), RawProblem> {
-        if let Some(name) = ONCE.into_iter().find(|name| field.is(name)) {
+        if let Some(name) = SINGLE_HEADERS.into_iter().find(|name| field.is(name)) {
             if self.seen.contains(&name) {
                 self.repeated = Some(name);
             }
@@ -296,16 +297,16 @@ impl Findings {
         if field.is("From") {
             let list = parse_address_list(field.value).map_err(RawProblem::From)?;
             extend_bounded(&mut self.from, list.addresses).map_err(RawProblem::From)?;
-            extend_bounded(&mut self.claimed, list.spelled).map_err(RawProblem::From)?;
+            extend_bounded(&mut self.apparent_senders, list.spelled_addresses).map_err(RawProblem::From)?;
         } else if field.is("Sender") {
             let list = parse_address_list(field.value).map_err(RawProblem::Sender)?;
             extend_bounded(&mut self.sender, list.addresses).map_err(RawProblem::Sender)?;
-            extend_bounded(&mut self.claimed, list.spelled).map_err(RawProblem::Sender)?;
+            extend_bounded(&mut self.apparent_senders, list.spelled_addresses).map_err(RawProblem::Sender)?;
         } else if let Some(name) = ["Resent-From", "Resent-Sender"].into_iter().find(|name| field.is(name)) {
             let problem = |problem| RawProblem::Resent(name, problem);
             let list = parse_address_list(field.value).map_err(problem)?;
-            extend_bounded(&mut self.claimed, list.addresses).map_err(problem)?;
-            extend_bounded(&mut self.claimed, list.spelled).map_err(problem)?;
+            extend_bounded(&mut self.apparent_senders, list.addresses).map_err(problem)?;
+            extend_bounded(&mut self.apparent_senders, list.spelled_addresses).map_err(problem)?;
         } else if field.is("Received") {
             self.hops += 1;
             self.own_hops += usize::from(is_own_received(&field.unfolded()));

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn case_does_not_matter() {
+    fn letter_case_of_a_return_path_is_ignored() {
         let ids = (ServerId(81), MessageId(LARGEST_ID));
         let text = key().local_part(ids.0, ids.1, &token());
         assert_eq!(key().parse(&text.to_ascii_lowercase()), Some(ids));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_refuses() {
+    fn a_return_path_of_another_key_is_refused() {
         let text = key().local_part(ServerId(1), MessageId(2), &token());
         assert_eq!(ReturnPathKey::new(&[8; 32]).parse(&text), None);
     }

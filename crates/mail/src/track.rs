@@ -59,13 +59,13 @@ impl TrackKey {
     }
 
     pub fn token(&self, server_id: ServerId, message_id: MessageId, kind: &TrackKind) -> String {
-        let (first, text) = match kind {
+        let (kind_byte, text) = match kind {
             TrackKind::Click { target } => (CLICK, target.as_str()),
             TrackKind::Open => (OPEN, ""),
             TrackKind::Unsubscribe { address } => (UNSUBSCRIBE, address.as_str()),
         };
         let mut bytes = Vec::with_capacity(24 + text.len() + MAC_BYTES);
-        bytes.push(first);
+        bytes.push(kind_byte);
         push_varint(server_id.0 as u64, &mut bytes);
         push_varint(message_id.0 as u64, &mut bytes);
         bytes.extend_from_slice(text.as_bytes());
@@ -86,20 +86,20 @@ impl TrackKey {
         if !bool::from(expected.as_ref()[..MAC_BYTES].ct_eq(mac)) {
             return None;
         }
-        let (first, mut rest) = payload.split_first()?;
+        let (kind_byte, mut rest) = payload.split_first()?;
         let server_id = ServerId(take_varint(&mut rest)? as i64);
         let message_id = MessageId(take_varint(&mut rest)? as i64);
-        let kind = match *first {
-            CLICK => TrackKind::Click { target: text(rest)? },
+        let kind = match *kind_byte {
+            CLICK => TrackKind::Click { target: utf8_text(rest)? },
             OPEN if rest.is_empty() => TrackKind::Open,
-            UNSUBSCRIBE => TrackKind::Unsubscribe { address: text(rest)? },
+            UNSUBSCRIBE => TrackKind::Unsubscribe { address: utf8_text(rest)? },
             _ => return None,
         };
         Some(TrackToken { server_id, message_id, kind })
     }
 }
 
-fn text(bytes: &[u8]) -> Option<String> {
+fn utf8_text(bytes: &[u8]) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 

@@ -12,7 +12,8 @@ use crate::domain::{DomainError, DomainName};
 #[serde(try_from = "String", into = "String")]
 pub struct EmailAddress {
     text: String,
-    at: usize,
+    /// Index of the `@` in `text`.
+    at_index: usize,
     domain: DomainName,
 }
 
@@ -47,15 +48,15 @@ impl EmailAddress {
         if text.len() > 254 {
             return Err(AddressError::TooLong);
         }
-        let at = text.rfind('@').ok_or(AddressError::NoAt)?;
-        let (local, domain) = (&text[..at], &text[at + 1..]);
+        let at_index = text.rfind('@').ok_or(AddressError::NoAt)?;
+        let (local, domain) = (&text[..at_index], &text[at_index + 1..]);
         if local.len() > 64 {
             return Err(AddressError::LocalTooLong);
         }
         if !is_local_part(local) {
             return Err(AddressError::Local);
         }
-        Ok(Self { text: text.to_owned(), at, domain: DomainName::parse(domain)? })
+        Ok(Self { text: text.to_owned(), at_index, domain: DomainName::parse(domain)? })
     }
 
     /// Address exactly as it was parsed.
@@ -64,7 +65,7 @@ impl EmailAddress {
     }
 
     pub fn local_part(&self) -> &str {
-        &self.text[..self.at]
+        &self.text[..self.at_index]
     }
 
     pub fn domain(&self) -> &DomainName {
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_addresses_are_taken() {
+    fn valid_addresses_are_accepted() {
         for good in [
             "a@example.com",
             "a.b+c@example.com",
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_addresses_are_refused() {
+    fn invalid_addresses_are_refused() {
         for bad in [
             "",
             "a",

@@ -34,17 +34,17 @@ pub struct ClockWatch {
 
 impl ClockWatch {
     /// Smaller steps back are ordinary corrections without noticeable effect.
-    const IGNORED: Duration = Duration::from_secs(2);
+    const STEP_BACK_IGNORED_MAX: Duration = Duration::from_secs(2);
 
     pub fn new(now: Timestamp) -> Self {
         Self { latest: now }
     }
 
-    /// How far the clock is behind the latest time seen, if it is behind by more than `IGNORED`. Reports each step back
+    /// How far the clock is behind the latest time seen, if by more than `STEP_BACK_IGNORED_MAX`. Reports each step back
     /// once.
-    pub fn went_back(&mut self, now: Timestamp) -> Option<Duration> {
+    pub fn detect_step_back(&mut self, now: Timestamp) -> Option<Duration> {
         let back = self.latest.since(now);
-        if back <= Self::IGNORED {
+        if back <= Self::STEP_BACK_IGNORED_MAX {
             self.latest = self.latest.max(now);
             return None;
         }
@@ -158,10 +158,10 @@ mod tests {
     fn watch_reports_once_that_the_clock_went_back() {
         let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
         let mut watch = ClockWatch::new(at(100));
-        assert_eq!(watch.went_back(at(200)), None);
-        assert_eq!(watch.went_back(at(199)), None, "a small correction");
-        assert_eq!(watch.went_back(at(50)), Some(Duration::from_secs(150)));
-        assert_eq!(watch.went_back(at(51)), None);
+        assert_eq!(watch.detect_step_back(at(200)), None);
+        assert_eq!(watch.detect_step_back(at(199)), None, "a small correction");
+        assert_eq!(watch.detect_step_back(at(50)), Some(Duration::from_secs(150)));
+        assert_eq!(watch.detect_step_back(at(51)), None);
     }
 
     #[test]

@@ -102,26 +102,26 @@ mod tests {
         }
     }
 
-    fn at(seconds: i64, node: u8, last_id: i64) -> IdGenerator {
+    fn generator_at(seconds: i64, node: u8, last_id: i64) -> IdGenerator {
         IdGenerator::new(Arc::new(FixedClock(EPOCH_SECS + seconds)), node, last_id)
     }
 
     #[test]
     fn ids_stay_below_two_to_the_53_until_2161() {
-        let ids = at((1 << 32) - 1, NODE_COUNT - 1, 0);
+        let ids = generator_at((1 << 32) - 1, NODE_COUNT - 1, 0);
         assert!(ids.next() < 1 << 53);
     }
 
     #[test]
-    fn moments_that_no_id_can_have_give_the_first_or_last_id() {
+    fn moments_outside_the_id_range_give_the_first_or_last_id() {
         let at = |micros: i64| first_id_at(Timestamp::from_micros(micros));
         assert_eq!((at(i64::MIN), at(0)), (0, 0));
         assert_eq!(at(i64::MAX) >> (SEQUENCE_BITS + NODE_BITS), SECONDS_MAX);
     }
 
     #[test]
-    fn ids_continue_in_the_next_second_when_one_is_used_up() {
-        let ids = at(100, 3, 0);
+    fn ids_continue_in_the_next_second_when_a_second_is_used_up() {
+        let ids = generator_at(100, 3, 0);
         let all: Vec<i64> = (0..70_000).map(|_| ids.next()).collect();
         assert!(all.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(all.iter().all(|id| (id >> SEQUENCE_BITS) & 31 == 3));
@@ -129,12 +129,12 @@ mod tests {
 
     #[test]
     fn a_clock_that_went_back_does_not_repeat_ids() {
-        let last = at(200, 1, 0).next();
-        assert!(at(100, 1, last).next() > last);
+        let last = generator_at(200, 1, 0).next();
+        assert!(generator_at(100, 1, last).next() > last);
     }
 
     #[test]
     fn nodes_never_collide() {
-        assert_ne!(at(100, 0, 0).next(), at(100, 1, 0).next());
+        assert_ne!(generator_at(100, 0, 0).next(), generator_at(100, 1, 0).next());
     }
 }

@@ -63,9 +63,8 @@ fn unquote(content: &str) -> Result<String, AddressError> {
     Ok(plain)
 }
 
-/// Splits a comma-separated list of mailboxes; commas in quotes and angle brackets do not count. Skips blank
-/// entries. Lazy: a caller with a limit takes one entry more than
-/// its limit to detect an excess.
+/// Splits a comma-separated list of mailboxes; commas in quotes and angle brackets do not count. Skips blank entries.
+/// Lazy: a caller with a limit takes one entry more than its limit to detect an excess.
 pub fn split_address_list(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     let entries = std::iter::from_fn(move || {

@@ -106,14 +106,14 @@ mod tests {
     #[test]
     fn every_state_is_reachable_and_final_states_are_not_queued() {
         let mut reached = vec![Status::Pending, Status::Scheduled];
-        let mut at = 0;
-        while at < reached.len() {
-            for next in reached[at].next() {
+        let mut index = 0;
+        while index < reached.len() {
+            for next in reached[index].next() {
                 if !reached.contains(next) {
                     reached.push(*next);
                 }
             }
-            at += 1;
+            index += 1;
         }
         assert_eq!(reached.len(), Status::ALL.len());
         for end in Status::ALL.into_iter().filter(|status| status.next().is_empty()) {

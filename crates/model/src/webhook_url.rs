@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_an_address_however_it_is_written() {
+    fn ip_addresses_are_recognised_in_every_notation() {
         for (text, address) in [
             ("http://127.0.0.1/", "127.0.0.1"),
             ("http://2130706433/", "127.0.0.1"),

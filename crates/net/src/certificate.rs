@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    fn leaf(certificate: &ReloadingCertificate) -> Vec<u8> {
+    fn leaf_certificate(certificate: &ReloadingCertificate) -> Vec<u8> {
         certificate.current.read().cert[0].to_vec()
     }
 
@@ -199,13 +199,13 @@ mod tests {
     fn reload_swaps_the_pair_and_a_bad_one_changes_nothing() {
         let files = Files::with(&TestCertificate::for_localhost());
         let certificate = files.load().unwrap();
-        let first = leaf(&certificate);
+        let first = leaf_certificate(&certificate);
         assert_eq!(certificate.https_config().alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()]);
 
         let next = TestCertificate::for_localhost();
         files.write("cert.pem", &next.certificate_pem);
         assert!(matches!(certificate.reload(), Err(CertificateError::Mismatch { .. })));
-        assert_eq!(leaf(&certificate), first);
+        assert_eq!(leaf_certificate(&certificate), first);
         assert!(matches!(certificate.status().files, CertificateFiles::Unusable(_)));
 
         files.write("key.pem", &next.key_pem);
@@ -213,22 +213,22 @@ mod tests {
         certificate.reload().unwrap();
         let status = certificate.status();
         assert!(matches!(status.files, CertificateFiles::InUse) && status.expires_at.is_some());
-        assert_ne!(leaf(&certificate), first);
+        assert_ne!(leaf_certificate(&certificate), first);
     }
 
     #[test]
     fn errors_of_a_bad_pair_name_the_file() {
         let pair = TestCertificate::for_localhost();
         let files = Files::with(&pair);
-        let complaint = |files: &Files| files.load().unwrap_err().to_string();
+        let error_text = |files: &Files| files.load().unwrap_err().to_string();
 
         files.write("key.pem", &pair.certificate_pem);
-        assert!(complaint(&files).contains("key.pem holds no private key"), "{}", complaint(&files));
+        assert!(error_text(&files).contains("key.pem holds no private key"), "{}", error_text(&files));
         files.write("key.pem", "-----BEGIN PRIVATE KEY-----\n!!!\n-----END PRIVATE KEY-----\n");
-        assert!(complaint(&files).contains("key.pem is not valid PEM"), "{}", complaint(&files));
+        assert!(error_text(&files).contains("key.pem is not valid PEM"), "{}", error_text(&files));
         files.write("cert.pem", &pair.key_pem);
-        assert!(complaint(&files).contains("cert.pem holds no certificate"), "{}", complaint(&files));
+        assert!(error_text(&files).contains("cert.pem holds no certificate"), "{}", error_text(&files));
         std::fs::remove_file(files.folder.path().join("cert.pem")).unwrap();
-        assert!(complaint(&files).contains("cert.pem: No such file"), "{}", complaint(&files));
+        assert!(error_text(&files).contains("cert.pem: No such file"), "{}", error_text(&files));
     }
 }

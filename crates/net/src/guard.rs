@@ -69,7 +69,7 @@ impl Guard {
 
     /// Address to dial, or `None` if it is not allowed. An IPv4-mapped address (`::ffff:a.b.c.d`) is checked and
     /// dialled as IPv4.
-    pub fn checked(&self, address: IpAddr) -> Option<IpAddr> {
+    pub fn check(&self, address: IpAddr) -> Option<IpAddr> {
         let address = address.to_canonical();
         let is_allowed = is_public(address) || self.allowed.iter().any(|net| net.contains(&address));
         is_allowed.then_some(address)
@@ -161,7 +161,7 @@ mod tests {
             "::1",
             "::127.0.0.1",
             "::8.8.8.8",
-            // Mapped: `Guard::checked` turns these into IPv4 first.
+            // Mapped: `Guard::check` turns these into IPv4 first.
             "::ffff:127.0.0.1",
             "::ffff:10.0.0.1",
             "::ffff:8.8.8.8",
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn networks_that_the_operator_allows_match_mapped_addresses_too() {
         let guard = Guard::allowing(vec!["10.1.0.0/16".parse().unwrap(), "::1/128".parse().unwrap()]);
-        let checked = |text: &str| guard.checked(text.parse().unwrap()).map(|address| address.to_string());
+        let checked = |text: &str| guard.check(text.parse().unwrap()).map(|address| address.to_string());
         assert_eq!(checked("10.1.2.3").as_deref(), Some("10.1.2.3"));
         assert_eq!(checked("::ffff:10.1.2.3").as_deref(), Some("10.1.2.3"));
         assert_eq!(checked("::1").as_deref(), Some("::1"));

@@ -64,10 +64,10 @@ impl LocalDns {
     pub async fn start(file: PathBuf) -> io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = socket.local_addr()?;
-        let kept = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let kept: Vec<LocalRecord> = kept.unwrap_or_default();
+        let stored = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let stored: Vec<LocalRecord> = stored.unwrap_or_default();
         let local = Self { address, file, records: Records::default() };
-        local.insert(kept);
+        local.insert(stored);
         tokio::spawn(serve(socket, Arc::clone(&local.records)));
         Ok(local)
     }
@@ -109,12 +109,12 @@ impl LocalDns {
             if data_of(&record).is_none() || name_of(&record.name).is_none() || count >= RECORDS_MAX {
                 continue;
             }
-            let of_name = zone.entry(record.name.clone()).or_default();
+            let records_of_name = zone.entry(record.name.clone()).or_default();
             // Two new records of one name and type are both published.
             if replaced.insert((record.name.clone(), record.record_type)) {
-                of_name.retain(|known| known.record_type != record.record_type);
+                records_of_name.retain(|known| known.record_type != record.record_type);
             }
-            of_name.push(record.clone());
+            records_of_name.push(record.clone());
             published.push(record);
         }
         published
@@ -137,14 +137,14 @@ async fn serve(socket: UdpSocket, records: Records) {
             tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             continue;
         };
-        let reply = reply_to(&buffer[..length], &records.lock());
-        if let Some(reply) = reply {
-            drop(socket.send_to(&reply, client).await);
+        let answer = encode_answer(&buffer[..length], &records.lock());
+        if let Some(answer) = answer {
+            drop(socket.send_to(&answer, client).await);
         }
     }
 }
 
-fn reply_to(bytes: &[u8], records: &BTreeMap<String, Vec<LocalRecord>>) -> Option<Vec<u8>> {
+fn encode_answer(bytes: &[u8], records: &BTreeMap<String, Vec<LocalRecord>>) -> Option<Vec<u8>> {
     let request = Message::from_vec(bytes).ok()?;
     let question = request.queries.first()?.clone();
     let mut message = Message::response(request.metadata.id, OpCode::Query);
@@ -169,20 +169,22 @@ fn answer(question: &Query, records: &BTreeMap<String, Vec<LocalRecord>>) -> (Ve
     let mut answers = Vec::new();
     let mut name = text_of(question.name());
     for _ in 0..ALIASES_MAX {
-        let of_name = records.get(&name).map(Vec::as_slice).unwrap_or_default();
+        let records_of_name = records.get(&name).map(Vec::as_slice).unwrap_or_default();
         let owner = name_of(&name).unwrap_or_else(Name::root);
-        let wanted =
-            of_name.iter().filter_map(data_of).filter(|data| data.record_type() == question.query_type());
+        let wanted = records_of_name
+            .iter()
+            .filter_map(data_of)
+            .filter(|data| data.record_type() == question.query_type());
         let before = answers.len();
         answers.extend(wanted.map(|data| Record::from_rdata(owner.clone(), TTL_SECS, data)));
         if answers.len() > before {
             break;
         }
-        let alias = of_name.iter().find(|record| record.record_type == LocalType::Cname);
+        let alias = records_of_name.iter().find(|record| record.record_type == LocalType::Cname);
         let Some(alias) = alias else {
             let below = format!(".{name}");
             // RFC 8020: a name with names below it exists.
-            let exists = !of_name.is_empty() || records.keys().any(|known| known.ends_with(&below));
+            let exists = !records_of_name.is_empty() || records.keys().any(|known| known.ends_with(&below));
             let code = if exists { ResponseCode::NoError } else { ResponseCode::NXDomain };
             return (answers, code);
         };

@@ -19,7 +19,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 const HOST: &str = "mx.example.com";
 
-fn trusting(ca_pem: &str) -> ClientTls {
+fn tls_trusting(ca_pem: &str) -> ClientTls {
     let (_folder, path) = write_file(ca_pem);
     ClientTls::new(Some(&path)).unwrap()
 }
@@ -45,7 +45,7 @@ async fn visit(server: &HttpsServer, config: Arc<ClientConfig>) -> io::Result<Ha
 async fn verified_takes_only_the_right_name_from_a_trusted_authority() {
     let good = TestCertificate::for_names(&[HOST]);
     let server = HttpsServer::start(&good);
-    visit(&server, trusting(&good.ca_pem).verified()).await.unwrap();
+    visit(&server, tls_trusting(&good.ca_pem).verified()).await.unwrap();
     visit(&server, ClientTls::new(None).unwrap().verified()).await.unwrap_err();
     for bad in [
         TestCertificate::for_names(&["other.example.com"]),
@@ -53,7 +53,7 @@ async fn verified_takes_only_the_right_name_from_a_trusted_authority() {
         TestCertificate::self_signed(&[HOST]),
     ] {
         server.set_certificate(&bad);
-        visit(&server, trusting(&bad.ca_pem).verified()).await.unwrap_err();
+        visit(&server, tls_trusting(&bad.ca_pem).verified()).await.unwrap_err();
     }
 }
 
@@ -75,7 +75,7 @@ async fn opportunistic_takes_any_certificate() {
 async fn sessions_are_resumed_but_never_from_opportunistic_to_verified() {
     let certificate = TestCertificate::self_signed(&[HOST]);
     let server = HttpsServer::start(&certificate);
-    let tls = trusting(&certificate.ca_pem);
+    let tls = tls_trusting(&certificate.ca_pem);
     assert_ne!(visit(&server, tls.opportunistic()).await.unwrap(), HandshakeKind::Resumed);
     assert_eq!(visit(&server, tls.opportunistic()).await.unwrap(), HandshakeKind::Resumed);
     visit(&server, tls.verified()).await.unwrap_err();
@@ -110,7 +110,7 @@ async fn opportunistic_requires_the_key_of_the_certificate() {
 }
 
 #[test]
-fn files_that_hold_no_authorities_are_named() {
+fn error_names_a_file_without_authorities() {
     let (_folder, path) = write_file("nothing here");
     assert!(matches!(ClientTls::new(Some(&path)), Err(ExtraRootsError::Empty(_))));
     let (_folder, path) = write_file("-----BEGIN CERTIFICATE-----\n%%%\n-----END CERTIFICATE-----\n");

@@ -7,7 +7,7 @@
 
 use proc_macro::TokenStream;
 
-const IN_TESTS: &str = r#"
+const TEST_ONLY_ATTRIBUTES: &str = r#"
     #[cfg(test)]
     #[derive(Debug, ::utoipa::ToSchema)]
     #[expect(dead_code, reason = "only for the OpenAPI document; a test compares its names with those that are read")]
@@ -18,7 +18,7 @@ const IN_TESTS: &str = r#"
 /// No value of such a struct is ever made: requests are read field by field, so that one answer lists every problem.
 #[proc_macro_attribute]
 pub fn request_fields(_arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let mut fields: TokenStream = IN_TESTS.parse().expect("the attributes above are Rust");
+    let mut fields: TokenStream = TEST_ONLY_ATTRIBUTES.parse().expect("the attributes above are Rust");
     fields.extend(item);
     fields
 }

@@ -46,14 +46,14 @@ static ICON: Asset = Asset {
 };
 
 /// An asset with its name and its compressed content.
-struct Prepared {
+struct ServedAsset {
     name: String,
     asset: &'static Asset,
     gzip: Vec<u8>,
 }
 
-static PREPARED: LazyLock<[Prepared; 3]> = LazyLock::new(|| {
-    [&STYLE, &SCRIPT, &ICON].map(|asset| Prepared {
+static ASSETS: LazyLock<[ServedAsset; 3]> = LazyLock::new(|| {
+    [&STYLE, &SCRIPT, &ICON].map(|asset| ServedAsset {
         name: asset.name(),
         asset,
         gzip: compress(asset.content),
@@ -79,26 +79,26 @@ impl Asset {
 }
 
 pub(crate) fn style_path() -> String {
-    format!("/assets/{}", PREPARED[0].name)
+    format!("/assets/{}", ASSETS[0].name)
 }
 
 pub(crate) fn script_path() -> String {
-    format!("/assets/{}", PREPARED[1].name)
+    format!("/assets/{}", ASSETS[1].name)
 }
 
 pub(crate) fn icon_path() -> String {
-    format!("/assets/{}", PREPARED[2].name)
+    format!("/assets/{}", ASSETS[2].name)
 }
 
 /// Serves an asset, compressed if the browser accepts gzip. Pages are never compressed: they contain secrets, such as
 /// form tokens, beside text from outside, and the compressed length could reveal the secrets (BREACH).
 pub(crate) async fn serve(Path(file): Path<String>, headers: HeaderMap) -> Response {
-    let Some(Prepared { asset, gzip, .. }) = PREPARED.iter().find(|prepared| prepared.name == file) else {
+    let Some(ServedAsset { asset, gzip, .. }) = ASSETS.iter().find(|served| served.name == file) else {
         let mut response = Response::new(Body::from("There is no such file\n"));
         *response.status_mut() = StatusCode::NOT_FOUND;
         return response;
     };
-    let is_compressed = !gzip.is_empty() && takes_gzip(&headers);
+    let is_compressed = !gzip.is_empty() && accepts_gzip(&headers);
     let body = if is_compressed { Body::from(gzip.as_slice()) } else { Body::from(asset.content) };
     let mut response = Response::new(body);
     let headers = response.headers_mut();
@@ -112,7 +112,7 @@ pub(crate) async fn serve(Path(file): Path<String>, headers: HeaderMap) -> Respo
 }
 
 /// Whether the browser accepts gzip: the header names it without `q=0` (RFC 9110, 12.5.3).
-fn takes_gzip(headers: &HeaderMap) -> bool {
+fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
@@ -136,8 +136,8 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(accepted));
-            assert_eq!(takes_gzip(&headers), expected, "{accepted}");
+            assert_eq!(accepts_gzip(&headers), expected, "{accepted}");
         }
-        assert!(PREPARED.iter().all(|one| !one.gzip.is_empty()));
+        assert!(ASSETS.iter().all(|one| !one.gzip.is_empty()));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::shown::count;
+use crate::display::count;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 260.0;
@@ -34,7 +34,7 @@ pub(crate) struct Bar {
 /// The chart as SVG. Texts are not escaped: callers pass only numbers, times, names of time zones and fixed words.
 pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
     let largest = bars.iter().map(|bar| bar.values.iter().sum::<u64>()).max().unwrap_or(0);
-    let step = step(largest);
+    let step = grid_step(largest);
     let top = largest.div_ceil(step).max(1) * step;
     let left = LEFT_MIN.max(16.0 + DIGIT_WIDTH * count(top).chars().count() as f64);
     let (inner_width, inner_height) = (WIDTH - left - RIGHT, HEIGHT - TOP - BOTTOM);
@@ -56,7 +56,7 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
         value += step;
     }
     let slot = inner_width / bars.len().max(1) as f64;
-    let every = bars.len().div_ceil(LABELS_MAX).max(1);
+    let label_interval = bars.len().div_ceil(LABELS_MAX).max(1);
     for (at, bar) in bars.iter().enumerate() {
         let x = left + slot * at as f64;
         let mut below = 0;
@@ -84,14 +84,14 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
             below += value;
         }
         svg.push_str("</g>");
-        if at % every == 0 {
+        if at % label_interval == 0 {
             // The last label may be wider than its bar: keep it within the chart.
             let half_width = bar.label.chars().count() as f64 * DIGIT_WIDTH / 2.0 + RIGHT;
             let _ = write!(
                 svg,
                 "<text{} x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                 // Narrow screens show only every second label.
-                if (at / every).is_multiple_of(2) { "" } else { " class=\"minor\"" },
+                if (at / label_interval).is_multiple_of(2) { "" } else { " class=\"minor\"" },
                 (x + slot / 2.0).min(WIDTH - half_width),
                 HEIGHT - 8.0,
                 bar.label
@@ -103,7 +103,7 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
 }
 
 /// Distance between grid lines: 1, 2 or 5 times a power of ten, so that at most four lines lie above zero.
-fn step(largest: u64) -> u64 {
+fn grid_step(largest: u64) -> u64 {
     let mut power = 1;
     loop {
         for factor in [1, 2, 5] {
@@ -121,7 +121,10 @@ mod tests {
 
     #[test]
     fn bars_have_titles_labels_and_lines_at_round_values() {
-        assert_eq!((step(0), step(4), step(7), step(900), step(1_234_567)), (1, 1, 2, 500, 500_000));
+        assert_eq!(
+            (grid_step(0), grid_step(4), grid_step(7), grid_step(900), grid_step(1_234_567)),
+            (1, 1, 2, 500, 500_000)
+        );
         let parts = [Part { class: "c1", name: "delivered" }, Part { class: "c3", name: "bounced" }];
         let svg = bars(&parts, &[Bar { label: "Mon".to_owned(), values: vec![1_500, 0] }], "Messages");
         assert!(svg.contains("<title>Mon: 1\u{202f}500 delivered, 0 bounced</title>"), "{svg}");

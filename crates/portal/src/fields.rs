@@ -83,7 +83,7 @@ impl Fields {
 
     /// The first value as typed, with the browser's line ends.
     pub(crate) fn raw(&self, name: &str) -> &str {
-        self.0.iter().find(|(given, _)| given == name).map_or("", |(_, value)| value)
+        self.0.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)
     }
 
     /// Like `text`; `None` if the field is absent or blank.
@@ -92,7 +92,7 @@ impl Fields {
     }
 
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
+        self.0.iter().filter(move |(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn number(&self, name: &str) -> Option<i64> {
@@ -110,9 +110,9 @@ impl Fields {
 
     /// Query string of all filled fields except `names`, with its question mark.
     pub(crate) fn query_without(&self, names: &[&str]) -> String {
-        let kept = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
-        let kept: Vec<(&str, &str)> = kept.map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        query(&kept)
+        let others = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+        let pairs: Vec<(&str, &str)> = others.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        query(&pairs)
     }
 
     /// Whether a check box is ticked.

@@ -6,8 +6,8 @@ use postroad_app::queue::GateRequest;
 use postroad_model::{GateAction, GateScope, ServerId};
 use postroad_store::{Gate, SetBy};
 
+use crate::display::When;
 use crate::fields::Fields;
-use crate::shown::When;
 
 pub(crate) struct GateRow {
     /// Scope as commands and forms name it.
@@ -61,7 +61,7 @@ fn scope_words(scope: &GateScope, server: Option<ServerId>) -> String {
 }
 
 /// Reads the fields `reason`, `per_minute` and `hours`; `per_minute` and `hours` may be empty.
-pub(crate) fn read(fields: &Fields) -> Result<GateRequest, String> {
+pub(crate) fn read_request(fields: &Fields) -> Result<GateRequest, String> {
     let number = |name: &str, label: &str| match fields.filled(name) {
         None => Ok(None),
         Some(text) => {

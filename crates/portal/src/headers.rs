@@ -18,7 +18,7 @@ const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(),
 /// Tells browsers to connect to this host only with TLS, for a year.
 const HSTS: &str = "max-age=31536000";
 
-pub(crate) async fn guard(request: Request, next: Next) -> Response {
+pub(crate) async fn add_security_headers(request: Request, next: Next) -> Response {
     let is_tls = request.extensions().get::<Peer>().is_some_and(|peer| peer.tls);
     let mut response = next.run(request).await;
     let headers = response.headers_mut();

@@ -23,9 +23,9 @@ use crate::visit::Visit;
 /// A stream ends after this long; then the browser opens the next stream, and the session is checked again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
 /// Longest wait for events in one read of the feed.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 /// Pause between two notices: a busy server has thousands of events a second.
-const PAUSE: Duration = Duration::from_secs(1);
+const NOTICE_PAUSE: Duration = Duration::from_secs(1);
 /// Events that one read of the feed takes; the page gets one notice for all of them.
 const EVENTS_MAX: usize = 100;
 
@@ -34,9 +34,9 @@ struct Stream {
     server_id: ServerId,
     message_id: Option<MessageId>,
     after: Option<EventCursor>,
-    /// Whether the last call of `next` sent a notice; the following call waits for `PAUSE` first.
+    /// Whether the last call of `next` sent a notice; the following call waits for `NOTICE_PAUSE` first.
     has_sent_notice: bool,
-    until: Instant,
+    ends_at: Instant,
     _permit: LivePermit,
 }
 
@@ -53,7 +53,7 @@ pub(crate) async fn stream(
         message_id: visit.query.number("message").map(MessageId),
         after: None,
         has_sent_notice: false,
-        until: Instant::now() + STREAM_TIME_MAX,
+        ends_at: Instant::now() + STREAM_TIME_MAX,
         _permit: permit,
     };
     let events = stream::unfold(stream, next);
@@ -67,14 +67,14 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
         stream.after = Some(page.0);
         return Some((Ok(Event::default().event("start").data("1")), stream));
     }
-    if stream.app.is_stopping() || Instant::now() >= stream.until {
+    if stream.app.is_stopping() || Instant::now() >= stream.ends_at {
         return None;
     }
     if stream.has_sent_notice {
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(NOTICE_PAUSE).await;
     }
     let after = stream.after?;
-    let (mut cursor, is_changed) = stream.read_feed(FeedStart::After(after), WAIT).await?;
+    let (mut cursor, is_changed) = stream.read_feed(FeedStart::After(after), WAIT_MAX).await?;
     if is_changed {
         // One notice covers all events up to now.
         (cursor, _) = stream.read_feed(FeedStart::Latest, Duration::ZERO).await?;

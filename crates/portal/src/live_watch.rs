@@ -17,13 +17,13 @@ use crate::visit::Visit;
 /// A stream ends after this long; then the browser opens the next stream, and the session is checked again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
 /// Longest wait for a change. Short, because streams stay open for up to this long after the service begins to stop.
-const WAIT: Duration = Duration::from_secs(5);
+const WAIT_MAX: Duration = Duration::from_secs(5);
 
 struct Stream {
     app: App,
     changed: watch::Receiver<u64>,
     is_begun: bool,
-    until: Instant,
+    ends_at: Instant,
     _permit: LivePermit,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn stream(visit: &Visit, changed: watch::Receiver<u64>) -> Result<Res
         app: visit.app().clone(),
         changed,
         is_begun: false,
-        until: Instant::now() + STREAM_TIME_MAX,
+        ends_at: Instant::now() + STREAM_TIME_MAX,
         _permit: permit,
     };
     Ok(Sse::new(stream::unfold(stream, next)).into_response())
@@ -45,10 +45,10 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
         stream.is_begun = true;
         return Some((Ok(Event::default().event("start").data("1")), stream));
     }
-    if stream.app.is_stopping() || Instant::now() >= stream.until {
+    if stream.app.is_stopping() || Instant::now() >= stream.ends_at {
         return None;
     }
-    let event = match timeout(WAIT, stream.changed.changed()).await {
+    let event = match timeout(WAIT_MAX, stream.changed.changed()).await {
         Ok(Ok(())) => Event::default().event("changed").data("1"),
         // The sender of the counter was dropped: the data no longer exists.
         Ok(Err(_)) => return None,

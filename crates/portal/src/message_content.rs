@@ -2,7 +2,7 @@
 
 use postroad_app::{Extracted, MessageView, extract};
 
-use crate::shown::{beginning_on_page, bytes, first_headers};
+use crate::display::{beginning_on_page, bytes, first_headers};
 
 /// Longest text on a page; the whole is in the download.
 const TEXT_BYTES_MAX: usize = 40_000;

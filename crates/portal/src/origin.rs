@@ -13,14 +13,14 @@ use crate::problem::Problem;
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 pub(crate) async fn check(request: Request, next: Next) -> Response {
-    if request.method().is_safe() || is_own(request.headers(), request.uri()) {
+    if request.method().is_safe() || is_from_own_page(request.headers(), request.uri()) {
         next.run(request).await
     } else {
         Problem::ForeignOrigin.into_response()
     }
 }
 
-fn is_own(headers: &HeaderMap, uri: &Uri) -> bool {
+fn is_from_own_page(headers: &HeaderMap, uri: &Uri) -> bool {
     let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let origin = text(&ORIGIN);
     let host = uri.authority().map(Authority::as_str).or_else(|| text(&HOST));
@@ -38,21 +38,21 @@ fn is_own(headers: &HeaderMap, uri: &Uri) -> bool {
 mod tests {
     use super::*;
 
-    fn own(pairs: &[(&str, &str)]) -> bool {
+    fn is_taken(pairs: &[(&str, &str)]) -> bool {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.insert(HeaderName::try_from(*name).expect("a name"), value.parse().expect("a value"));
         }
-        is_own(&headers, &Uri::from_static("/x"))
+        is_from_own_page(&headers, &Uri::from_static("/x"))
     }
 
     #[test]
     fn only_requests_of_own_pages_are_taken() {
         let host = ("host", "mail.example:8443");
         let origin = ("origin", "https://mail.example:8443");
-        assert!(own(&[host, ("sec-fetch-site", "same-origin")]));
-        assert!(own(&[host, ("sec-fetch-site", "same-origin"), origin]));
-        assert!(own(&[host, origin]));
+        assert!(is_taken(&[host, ("sec-fetch-site", "same-origin")]));
+        assert!(is_taken(&[host, ("sec-fetch-site", "same-origin"), origin]));
+        assert!(is_taken(&[host, origin]));
         for foreign in [
             &[host][..],
             &[host, ("origin", "null")],
@@ -64,7 +64,7 @@ mod tests {
             &[host, ("sec-fetch-site", "none"), origin],
             &[origin],
         ] {
-            assert!(!own(foreign), "{foreign:?}");
+            assert!(!is_taken(foreign), "{foreign:?}");
         }
     }
 }

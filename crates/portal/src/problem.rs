@@ -51,7 +51,8 @@ pub(crate) enum Problem {
     Internal(String),
 }
 
-/// Problem attached to an answer. `refused` shows it to signed-in people within the page that the problem is about.
+/// Problem attached to an answer. `refused_forms` shows it to signed-in people within the page that the problem is
+/// about.
 #[derive(Debug, Clone)]
 pub(crate) struct ProblemText {
     pub(crate) title: &'static str,
@@ -70,7 +71,8 @@ struct ProblemPage<'a> {
 }
 
 impl Problem {
-    fn row(&self) -> (StatusCode, &'static str, &str) {
+    /// Status, title and text of the problem's page.
+    fn page_parts(&self) -> (StatusCode, &'static str, &str) {
         match self {
             Self::SignIn { .. } => (StatusCode::SEE_OTHER, "Sign in", ""),
             Self::ForeignOrigin => (
@@ -136,7 +138,7 @@ impl IntoResponse for Problem {
         if let Self::Internal(cause) | Self::Unavailable(cause) = &self {
             tracing::error!(%cause, "portal: a page failed");
         }
-        let (status, title, text) = self.row();
+        let (status, title, text) = self.page_parts();
         let page = ProblemPage { title, text, style: assets::style_path(), icon: assets::icon_path() };
         let mut response = Response::new(Body::from(page.render().unwrap_or_else(|_| title.to_owned())));
         *response.status_mut() = status;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::shown::percent;
+use crate::display::percent;
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 170.0;
@@ -46,18 +46,18 @@ pub(crate) fn rate_chart(points: &[RatePoint], limit: f64, description: &str) ->
             percent(Some(rate))
         );
     }
-    let every = points.len().div_ceil(LABELS_MAX).max(1);
+    let label_interval = points.len().div_ceil(LABELS_MAX).max(1);
     let (mut line, mut slots) = (String::new(), String::new());
     let mut is_drawing = false;
     for (at, point) in points.iter().enumerate() {
-        if at % every == 0 {
+        if at % label_interval == 0 {
             // The last label may be wider than its span: keep it within the chart.
             let half_width = point.label.chars().count() as f64 * DIGIT_WIDTH / 2.0;
             let _ = write!(
                 svg,
                 "<text{} x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                 // Narrow screens show only every second label.
-                if (at / every).is_multiple_of(2) { "" } else { " class=\"minor\"" },
+                if (at / label_interval).is_multiple_of(2) { "" } else { " class=\"minor\"" },
                 x(at).min(WIDTH - half_width),
                 HEIGHT - 8.0,
                 point.label

@@ -8,12 +8,12 @@ use axum::{Router, middleware};
 
 use crate::page_routes::get;
 use crate::problem::Problem;
-use crate::refused::RefusedForms;
+use crate::refused_forms::RefusedForms;
 use crate::state::PortalState;
 use crate::{
     account, account_keys, analytics, assets, audit, domains, events, headers, inbox, inspector, keys, live,
-    messages, operator, origin, people, pools, profile, queue, refused, reports, servers, settings, sign_in,
-    suppressions, templates, webhooks,
+    messages, operator, origin, people, pools, profile, queue, refused_forms, reports, servers, settings,
+    sign_in, suppressions, templates, webhooks,
 };
 
 pub(crate) fn routes(state: Arc<PortalState>) -> Router {
@@ -46,9 +46,9 @@ pub(crate) fn routes(state: Arc<PortalState>) -> Router {
         .with_state(Arc::clone(&state));
     let refused = RefusedForms { pages: pages.clone(), state: Arc::clone(&state) };
     pages
-        .layer(middleware::from_fn_with_state(refused, refused::show))
+        .layer(middleware::from_fn_with_state(refused, refused_forms::show))
         .layer(middleware::from_fn(servers::remember_last_server))
         .layer(middleware::from_fn(origin::check))
         .merge(inspector::receiver().with_state(state))
-        .layer(middleware::from_fn(headers::guard))
+        .layer(middleware::from_fn(headers::add_security_headers))
 }

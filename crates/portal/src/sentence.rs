@@ -6,7 +6,7 @@ use std::fmt;
 use askama::filters::{Escaper as _, Html, HtmlSafe};
 use postroad_model::Timestamp;
 
-use crate::shown::When;
+use crate::display::When;
 
 /// Bytes of a date, such as `2026-11-15`.
 const DATE_BYTES: usize = 10;

@@ -12,7 +12,7 @@ const TOKEN_BYTES_MAX: usize = 200;
 
 /// Name of the cookie. Over TLS it has the prefix that binds the cookie to this host; browsers refuse that prefix
 /// without TLS, as in `postroad dev`.
-fn name(peer: Peer) -> &'static str {
+fn cookie_name(peer: Peer) -> &'static str {
     if peer.tls { "__Host-postroad" } else { "postroad" }
 }
 
@@ -21,12 +21,12 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs =
         cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(cookie_name, _)| *cookie_name == name).map(|(_, value)| value)
+    pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
 /// The session token of a request.
 pub(crate) fn token(headers: &HeaderMap, peer: Peer) -> Option<String> {
-    let token = cookie(headers, name(peer))?;
+    let token = cookie(headers, cookie_name(peer))?;
     let is_token = !token.is_empty()
         && token.len() <= TOKEN_BYTES_MAX
         && token.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -46,7 +46,7 @@ pub(crate) fn end(response: &mut Response, peer: Peer) {
 fn set(response: &mut Response, peer: Peer, token: &str, max_age_s: u64) {
     let secure = if peer.tls { "; Secure" } else { "" };
     let cookie =
-        format!("{}={token}; Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax{secure}", name(peer));
+        format!("{}={token}; Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax{secure}", cookie_name(peer));
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }

@@ -1,6 +1,6 @@
 //! Limits the text from outside in one list, so that pages stay small however long the texts are.
 
-use crate::shown::{beginning_on_page, escaped_bytes_of_char};
+use crate::display::{beginning_on_page, escaped_bytes_of_char};
 
 /// Maximum bytes of texts from outside in one list, escaped.
 const BYTES_MAX: usize = 35_000;

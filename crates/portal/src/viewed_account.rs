@@ -32,7 +32,7 @@ impl ViewedAccount {
 
     /// A customer's account; for the operator alone.
     pub(crate) async fn of_customer(visit: &Visit, id: i64) -> Result<Self, Problem> {
-        let account = visit.app().find_account_as(&visit.by, AccountId(id)).await?;
+        let account = visit.app().find_account_as(&visit.requester, AccountId(id)).await?;
         let base = format!("/operator/accounts/{id}");
         Ok(Self { id: account.id, base, section: Section::Operator, customer: Some(account.name) })
     }

@@ -14,7 +14,7 @@ use postroad_app::access::Operation;
 use postroad_app::accounts::{AccountRefusal, Requester};
 use postroad_app::analytics::Zone;
 use postroad_app::templates::CONTENT_BYTES_MAX;
-use postroad_app::users::SignedIn;
+use postroad_app::users::SignedInPerson;
 use postroad_app::{App, Caller, Peer};
 use postroad_model::{AccountId, LimitedObject, ServerId};
 use postroad_net::limits::{ByteShare, FairPermit};
@@ -40,9 +40,9 @@ const LARGE_FORM_TIME_MAX: Duration = Duration::from_mins(1);
 
 pub(crate) struct Visit {
     pub(crate) state: Arc<PortalState>,
-    pub(crate) person: SignedIn,
+    pub(crate) person: SignedInPerson,
     /// The person, as the requester of operations of `app`.
-    pub(crate) by: Requester,
+    pub(crate) requester: Requester,
     pub(crate) peer: Peer,
     /// Scheme and host that the browser uses, such as `https://mail.example.com`.
     pub(crate) base_url: String,
@@ -67,15 +67,16 @@ pub(crate) struct Form {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LargeForms;
 
-/// The form that a handler has read; `refused` puts its values back into the page if the form is refused.
+/// The form that a handler has read; `refused_forms` puts its values back into the page if the form is refused.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SentForm(pub(crate) Arc<OnceLock<ReadForm>>);
+pub(crate) struct SentForm(pub(crate) Arc<OnceLock<FormBytes>>);
 
+/// The bytes of a form, with the permit and the memory that they take.
 #[derive(Debug)]
-pub(crate) struct ReadForm {
+pub(crate) struct FormBytes {
     pub(crate) bytes: Bytes,
-    /// Permit of a large form. This and the memory are held until the request is answered: `refused::show` keeps the
-    /// `SentForm` of every request.
+    /// Permit of a large form. This and the memory are held until the request is answered: `refused_forms::show` keeps
+    /// the `SentForm` of every request.
     _permit: Option<FairPermit>,
     /// Memory of a form that is not large.
     _memory: ByteShare,
@@ -94,11 +95,11 @@ impl FromRequestParts<Arc<PortalState>> for Visit {
         let Some(person) = state.app.find_session(&session, peer.address).await? else {
             return Err(Problem::SignIn { next });
         };
-        let by = person.requester();
+        let requester = person.requester();
         let query = Fields::of_query(parts.uri.query());
         Ok(Self {
             state: Arc::clone(state),
-            by,
+            requester,
             peer,
             base_url: base_url(parts, peer),
             session,
@@ -129,18 +130,18 @@ impl FromRequest<Arc<PortalState>> for Form {
 
 /// Reads the form. A large form waits for a permit first, because it takes much memory; other forms take memory as
 /// their bytes arrive.
-async fn read_form(visit: &Visit, body: Body, may_be_large: bool) -> Result<ReadForm, Problem> {
+async fn read_form(visit: &Visit, body: Body, may_be_large: bool) -> Result<FormBytes, Problem> {
     let (work, account) = (&visit.state.work, visit.person.user.account_id);
     // Browsers announce the length of a form.
     let is_large = body.size_hint().exact().is_some_and(|bytes| bytes > FORM_BYTES_MAX as u64);
     if may_be_large && is_large {
         let permit = work.large_form(account).await?;
         let bytes = Fields::read(body, LARGE_FORM_BYTES_MAX, LARGE_FORM_TIME_MAX).await?;
-        return Ok(ReadForm { bytes, _permit: Some(permit), _memory: ByteShare::default() });
+        return Ok(FormBytes { bytes, _permit: Some(permit), _memory: ByteShare::default() });
     }
     let mut memory = work.form(account);
     let bytes = Fields::read_counted(body, &mut memory).await?;
-    Ok(ReadForm { bytes, _permit: None, _memory: memory.into_share() })
+    Ok(FormBytes { bytes, _permit: None, _memory: memory.into_share() })
 }
 
 fn zone(headers: &HeaderMap) -> Zone {
@@ -172,7 +173,7 @@ impl Visit {
 
     /// The right to perform `operation` on a server.
     pub(crate) async fn caller(&self, server: i64, operation: Operation) -> Result<Caller, AccountRefusal> {
-        self.app().act_on_server(&self.by, self.peer, ServerId(server), operation).await
+        self.app().act_on_server(&self.requester, self.peer, ServerId(server), operation).await
     }
 
     /// Filter for the servers of the person's account; the operator could see other accounts' servers too.
@@ -192,7 +193,7 @@ impl Visit {
         title: &str,
         section: Section,
     ) -> Result<(Server, Layout), Problem> {
-        let server = self.app().find_server_as(&self.by, ServerId(server)).await?;
+        let server = self.app().find_server_as(&self.requester, ServerId(server)).await?;
         let layout = self.layout_of(title, section, Some(&server)).await?;
         Ok((server, layout))
     }
@@ -204,7 +205,7 @@ impl Visit {
         server: Option<&Server>,
     ) -> Result<Layout, Problem> {
         let (servers, _) =
-            self.app().list_servers_as(&self.by, self.own_servers(), None, MENU_SERVERS_MAX).await?;
+            self.app().list_servers_as(&self.requester, self.own_servers(), None, MENU_SERVERS_MAX).await?;
         let mut layout = Layout::new(title, section, &self.person.user, csrf::token(&self.session));
         layout.base_url.clone_from(&self.base_url);
         layout.servers = servers.iter().map(ServerLink::of).collect();
@@ -222,7 +223,8 @@ impl Visit {
             return self.warning.clone();
         }
         let object = LimitedObject::parse(self.query.text("ceiling"))?;
-        let named = self.query.number("account").filter(|_| self.by.actor.is_operator()).map(AccountId);
+        let named =
+            self.query.number("account").filter(|_| self.requester.actor.is_operator()).map(AccountId);
         let account = server.map(|server| server.account_id).or(named);
         self.app().ceiling_warning(account.unwrap_or(self.person.user.account_id), object).await
     }

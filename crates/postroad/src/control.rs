@@ -19,8 +19,8 @@ use crate::feed::{self, FeedCommand};
 use crate::{queue, trace};
 
 const COMMAND_BYTES_MAX: u64 = 1 << 20;
-const EXCHANGE_MAX: Duration = Duration::from_secs(30);
-const NAME: &str = "control.sock";
+const EXCHANGE_TIME_MAX: Duration = Duration::from_secs(30);
+const SOCKET_NAME: &str = "control.sock";
 
 /// Request to a running service: the parsed arguments of a command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ impl ControlSocket {
     /// Replaces a socket that a killed process left behind; the lock on `node-id` guarantees that no other process
     /// uses that socket.
     pub(crate) fn listen(data_dir: &Path, app: App, queue_admin: QueueAdmin) -> anyhow::Result<Self> {
-        let path = data_dir.join(NAME);
+        let path = data_dir.join(SOCKET_NAME);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("cannot replace {}", path.display()));
@@ -86,7 +86,7 @@ impl ControlSocket {
                         if !stream.peer_cred().is_ok_and(|peer| [owner, 0].contains(&peer.uid())) => {}
                     Ok((stream, _)) => {
                         tokio::spawn(tokio::time::timeout(
-                            EXCHANGE_MAX,
+                            EXCHANGE_TIME_MAX,
                             serve(stream, app.clone(), queue_admin.clone()),
                         ));
                     }
@@ -134,7 +134,7 @@ pub(crate) async fn send(data_dir: &Path, request: &Request) -> anyhow::Result<O
     let folder = match OpenFolder::open(data_dir) {
         Ok(folder) => folder,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).with_context(|| unreadable(data_dir)),
+        Err(error) => return Err(error).with_context(|| unreadable_folder_message(data_dir)),
     };
     let stream = match UnixStream::connect(folder.socket()).await {
         Ok(stream) => stream,
@@ -142,14 +142,15 @@ pub(crate) async fn send(data_dir: &Path, request: &Request) -> anyhow::Result<O
             return Ok(None);
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            return Err(error).with_context(|| unreadable(data_dir));
+            return Err(error).with_context(|| unreadable_folder_message(data_dir));
         }
         Err(error) => {
-            return Err(error)
-                .with_context(|| format!("cannot reach the server at {}", data_dir.join(NAME).display()));
+            return Err(error).with_context(|| {
+                format!("cannot reach the server at {}", data_dir.join(SOCKET_NAME).display())
+            });
         }
     };
-    let line = tokio::time::timeout(EXCHANGE_MAX, exchange(stream, request))
+    let line = tokio::time::timeout(EXCHANGE_TIME_MAX, exchange(stream, request))
         .await
         .context("the running server does not answer")??;
     let mut answer: Value = serde_json::from_str(&line).context("the running server gave no answer")?;
@@ -159,7 +160,7 @@ pub(crate) async fn send(data_dir: &Path, request: &Request) -> anyhow::Result<O
     }
 }
 
-fn unreadable(data_dir: &Path) -> String {
+fn unreadable_folder_message(data_dir: &Path) -> String {
     format!(
         "the data folder {} is not for this user: run the command as the user that postroad runs as, or as root",
         data_dir.display()
@@ -185,6 +186,6 @@ impl OpenFolder {
 
     fn socket(&self) -> PathBuf {
         use std::os::fd::AsRawFd;
-        PathBuf::from(format!("/proc/self/fd/{}/{NAME}", self.0.as_raw_fd()))
+        PathBuf::from(format!("/proc/self/fd/{}/{SOCKET_NAME}", self.0.as_raw_fd()))
     }
 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use postroad_app::{App, FeedRequest, FeedStart};
-use postroad_events::body::standard;
+use postroad_events::body::standard_body;
 use postroad_model::{EventCursor, EventKind, EventSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 const EVENTS_MAX: usize = 500;
 /// Longest wait for events; shorter than the timeout of the control socket.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FeedCommand {
@@ -38,17 +38,17 @@ pub(crate) async fn execute(app: &App, command: FeedCommand) -> anyhow::Result<V
     };
     let request = FeedRequest {
         start,
-        kinds: kinds(&command.types)?,
+        kinds: parse_kinds(&command.types)?,
         message_id: None,
         limit: EVENTS_MAX,
-        wait: if command.wait { WAIT } else { Duration::ZERO },
+        wait: if command.wait { WAIT_MAX } else { Duration::ZERO },
     };
     let page = app.list_events(server_id, request).await?;
-    let items: Vec<Value> = page.events.iter().map(standard).collect();
+    let items: Vec<Value> = page.events.iter().map(standard_body).collect();
     Ok(json!({ "items": items, "next_cursor": page.next.to_string() }))
 }
 
-fn kinds(names: &[String]) -> anyhow::Result<EventSet> {
+fn parse_kinds(names: &[String]) -> anyhow::Result<EventSet> {
     if names.is_empty() {
         return Ok(EventSet::ALL);
     }

@@ -17,6 +17,6 @@ pub(crate) fn raise() {
 }
 
 /// Hard limit; `None` if there is none.
-pub(crate) fn hard() -> Option<u64> {
+pub(crate) fn hard_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).maximum
 }

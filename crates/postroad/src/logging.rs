@@ -11,13 +11,13 @@ use crate::cli;
 use crate::config::LogFormat;
 
 /// Starts logging; the format of the command line overrides the configuration's.
-pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
-    let (filter, invalid) = filter(std::env::var("POSTROAD_LOG").ok().as_deref());
+pub(crate) fn start(command_line: Option<cli::LogFormat>, configured: LogFormat) {
+    let (filter, invalid) = parse_filter(std::env::var("POSTROAD_LOG").ok().as_deref());
     // By default a line that cannot be written is reported by `eprintln!`, which panics if standard error is a
     // file on a full disk; the request that logged the line would fail with it.
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
     let registry = tracing_subscriber::registry().with(filter);
-    let json = match flag {
+    let json = match command_line {
         Some(cli::LogFormat::Json) => true,
         Some(cli::LogFormat::Text) => false,
         None => configured == LogFormat::Json,
@@ -39,7 +39,7 @@ pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
 
 /// Parses levels such as `debug` or `postroad_delivery=debug`; what they do not name is logged at level info. If the
 /// text is not valid, everything is logged at level info, and the error is returned too.
-fn filter(text: Option<&str>) -> (Targets, Option<String>) {
+fn parse_filter(text: Option<&str>) -> (Targets, Option<String>) {
     let text = text.filter(|text| !text.is_empty()).unwrap_or("info");
     let (filter, invalid) = match text.parse::<Targets>() {
         Ok(filter) => (filter, None),
@@ -58,9 +58,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_text_does_not_name_is_logged_at_level_info() {
+    fn targets_that_the_text_does_not_name_are_logged_at_level_info() {
         let enables = |text: Option<&str>, target: &str, level: Level| {
-            let (filter, invalid) = filter(text);
+            let (filter, invalid) = parse_filter(text);
             assert_eq!(invalid, None, "{text:?}");
             filter.would_enable(target, &level)
         };
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn levels_that_are_not_valid_are_reported() {
-        let (filter, invalid) = filter(Some("postroad_app=loud"));
+        let (filter, invalid) = parse_filter(Some("postroad_app=loud"));
         assert!(invalid.is_some());
         assert!(filter.would_enable("postroad_app", &Level::INFO));
     }

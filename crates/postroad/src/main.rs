@@ -27,7 +27,7 @@ use std::time::Duration;
 use clap::Parser;
 
 /// Blocking work may take this long after everything else has ended.
-const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
+const BLOCKING_THREADS_TIME_MAX: Duration = Duration::from_millis(500);
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -64,7 +64,7 @@ fn run(cli: cli::Cli) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(run_command(cli));
     // Dropping the runtime would wait for every blocked thread.
-    runtime.shutdown_timeout(THREADS_TIME_MAX);
+    runtime.shutdown_timeout(BLOCKING_THREADS_TIME_MAX);
     result
 }
 

@@ -37,11 +37,11 @@ impl NodeReport {
         let mut reporter = Reporter { app, description, certificate };
         let mut is_stored = reporter.publish(false).await;
         let wake = Arc::new(Notify::new());
-        let woken = Arc::clone(&wake);
+        let wake_signal = Arc::clone(&wake);
         let task = tokio::spawn(async move {
             loop {
                 // Publishes when woken, and every minute.
-                let _ = tokio::time::timeout(CHECK_INTERVAL, woken.notified()).await;
+                let _ = tokio::time::timeout(CHECK_INTERVAL, wake_signal.notified()).await;
                 is_stored = reporter.publish(is_stored).await;
             }
         });
@@ -63,7 +63,9 @@ impl Reporter {
     /// current description.
     async fn publish(&mut self, is_stored: bool) -> bool {
         let certificate = match self.certificate.clone() {
-            Some(certificate) => tokio::task::spawn_blocking(move || note(&certificate)).await.ok(),
+            Some(certificate) => {
+                tokio::task::spawn_blocking(move || certificate_note(&certificate)).await.ok()
+            }
             None => None,
         };
         if is_stored && certificate == self.description.certificate {
@@ -80,7 +82,7 @@ impl Reporter {
     }
 }
 
-fn note(certificate: &ReloadingCertificate) -> CertificateNote {
+fn certificate_note(certificate: &ReloadingCertificate) -> CertificateNote {
     let status = certificate.status();
     let (file_problem, is_replaced) = match status.files {
         CertificateFiles::InUse => (None, false),

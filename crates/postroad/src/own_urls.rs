@@ -23,12 +23,12 @@ pub(crate) fn own_urls(
             let names = hosts.iter().map(String::as_str).chain(["localhost"]);
             urls.extend(names.map(|name| format!("http://{name}:{}", address.port())));
         }
-        let here = if address.ip().is_unspecified() {
+        let local_address = if address.ip().is_unspecified() {
             SocketAddr::from((Ipv4Addr::LOCALHOST, address.port()))
         } else {
             address
         };
-        urls.push(format!("http://{here}"));
+        urls.push(format!("http://{local_address}"));
     }
     urls.push(config.portal_base());
     urls

@@ -6,7 +6,7 @@ use postroad_app::App;
 use postroad_delivery::QueueAdmin;
 use postroad_delivery::queue_admin::{Reader, WaitingMessage};
 use postroad_model::{Clock, GateAction, GateScope, MessageId, Status, SystemClock, Timestamp};
-use postroad_store::{Cancelled, Gate, NewGate, QueueEntry, QueueFilter, Retried, SetBy};
+use postroad_store::{CancelResult, Gate, NewGate, QueueEntry, QueueFilter, RetryResult, SetBy};
 use serde_json::{Value, json};
 
 use crate::cli::QueueCommand;
@@ -29,7 +29,7 @@ pub(crate) async fn execute(
         }
         QueueCommand::Show { id } => match queue_admin.find(MessageId(id), Reader::Operator, now).await? {
             Some(waiting) => Ok(waiting_json(waiting)),
-            None => not_queued(queue_admin, id).await,
+            None => not_queued_json(queue_admin, id).await,
         },
         QueueCommand::Stats => stats(queue_admin).await,
         QueueCommand::Retry { ids } => change_each(app, queue_admin, ids, MessageChange::Retry).await,
@@ -83,7 +83,7 @@ fn waiting_json(waiting: WaitingMessage) -> Value {
     value
 }
 
-async fn not_queued(queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<Value> {
+async fn not_queued_json(queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<Value> {
     match queue_admin.locate(MessageId(id)).await? {
         Some(server) => {
             let last = queue_admin.last_delivery(server, MessageId(id)).await?;
@@ -129,7 +129,7 @@ async fn change_each(
     let mut has_failed = false;
     for id in ids {
         if has_failed {
-            results.push(left_as_it_is(id, "not tried"));
+            results.push(unchanged_json(id, "not tried"));
             continue;
         }
         let changed = match change {
@@ -141,14 +141,14 @@ async fn change_each(
             Err(error) if results.is_empty() => return Err(error),
             Err(error) => {
                 has_failed = true;
-                results.push(left_as_it_is(id, &format!("failed: {error:#}")));
+                results.push(unchanged_json(id, &format!("failed: {error:#}")));
             }
         }
     }
     Ok(results.into())
 }
 
-fn left_as_it_is(id: i64, result: &str) -> Value {
+fn unchanged_json(id: i64, result: &str) -> Value {
     json!({ "id": id, "result": result, "done": false })
 }
 
@@ -157,27 +157,27 @@ async fn retry(app: &App, queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<V
         Some(server) => Some(app.retry_waiting(server, MessageId(id)).await?),
         None => None,
     };
-    let done = matches!(retried, Some(Retried::Now | Retried::Released));
+    let done = matches!(retried, Some(RetryResult::Now | RetryResult::Released));
     let result = match retried {
         None => "unknown".to_owned(),
-        Some(Retried::Now) => "due now".to_owned(),
-        Some(Retried::Released) => "released".to_owned(),
-        Some(Retried::Suppressed { reason, since }) => format!(
+        Some(RetryResult::Now) => "due now".to_owned(),
+        Some(RetryResult::Released) => "released".to_owned(),
+        Some(RetryResult::Suppressed { reason, since }) => format!(
             "not retried: its recipient is suppressed ({reason} since {since}) and it would be held again; \
              remove the suppression first"
         ),
-        Some(Retried::OverHourlyLimit { limit }) => {
+        Some(RetryResult::OverHourlyLimit { limit }) => {
             format!("still held: the server's limit of {limit} messages an hour is reached")
         }
-        Some(Retried::DevelopmentOnly) => "still held: its server is a development server".to_owned(),
-        Some(Retried::OverAccountLimit { limit, period }) => {
+        Some(RetryResult::DevelopmentOnly) => "still held: its server is a development server".to_owned(),
+        Some(RetryResult::OverAccountLimit { limit, period }) => {
             format!(
                 "still held: the account's limit of {limit} messages {} is reached",
                 period.with_article()
             )
         }
-        Some(Retried::TooLate) => "being sent right now".to_owned(),
-        Some(Retried::NotWaiting) => NOT_WAITING.to_owned(),
+        Some(RetryResult::TooLate) => "being sent right now".to_owned(),
+        Some(RetryResult::NotWaiting) => NOT_WAITING.to_owned(),
     };
     Ok(json!({ "id": id, "result": result, "done": done }))
 }
@@ -190,12 +190,12 @@ async fn cancel(app: &App, queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<
         None => None,
     };
     Ok(match cancelled {
-        None => left_as_it_is(id, "unknown"),
-        Some(Cancelled::Done(status)) => {
+        None => unchanged_json(id, "unknown"),
+        Some(CancelResult::Done(status)) => {
             json!({ "id": id, "result": "cancelled", "status": status, "done": true })
         }
-        Some(Cancelled::TooLate) => left_as_it_is(id, "too late: it is being sent right now"),
-        Some(Cancelled::NotWaiting) => left_as_it_is(id, NOT_WAITING),
+        Some(CancelResult::TooLate) => unchanged_json(id, "too late: it is being sent right now"),
+        Some(CancelResult::NotWaiting) => unchanged_json(id, NOT_WAITING),
     })
 }
 

@@ -11,7 +11,7 @@ use postroad_app::SealingKey;
 
 use crate::config::Config;
 
-const FILE: &str = "secrets.key";
+const KEY_FILE_NAME: &str = "secrets.key";
 const FILE_BYTES_MAX: u64 = 1_000;
 
 /// The key of the installation. If there is none yet, a service creates it; a command-line tool gets a key that is not
@@ -20,7 +20,7 @@ pub(crate) fn load(config: &Config, is_service: bool) -> anyhow::Result<SealingK
     if let Some(file) = &config.secrets.key_file {
         return read(file).with_context(|| format!("`secrets.key_file` {}", file.display()));
     }
-    let file = config.data_dir.join(FILE);
+    let file = config.data_dir.join(KEY_FILE_NAME);
     // Only a missing directory entry means that there is no key yet. A symbolic link to a volume that is not mounted is
     // an entry: its key must not be replaced by a new one.
     let is_missing = std::fs::symlink_metadata(&file).is_err_and(|error| error.kind() == ErrorKind::NotFound);
@@ -37,8 +37,8 @@ pub(crate) fn load(config: &Config, is_service: bool) -> anyhow::Result<SealingK
 fn read(path: &Path) -> anyhow::Result<SealingKey> {
     let file = std::fs::File::open(path)?;
     let mode = file.metadata()?.mode();
-    let of_others = mode & 0o007;
-    ensure!(of_others == 0, "every user of this machine can access it: chmod 600");
+    let mode_for_others = mode & 0o007;
+    ensure!(mode_for_others == 0, "every user of this machine can access it: chmod 600");
     let mut text = String::new();
     file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
     let bytes = STANDARD.decode(text.trim()).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());

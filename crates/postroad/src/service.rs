@@ -104,7 +104,7 @@ impl Service {
         });
         let delivery = Delivery::start(
             config.delivery_settings(dev)?,
-            own_identity(&app).await?,
+            load_identity(&app).await?,
             store.clone(),
             Arc::new(SystemClock),
         )
@@ -151,7 +151,7 @@ impl Service {
         if let Some(address) = service.http_address {
             service.delivery.set_http_address(address);
         }
-        let (description, certificate) = (service.description(config), service.certificate.clone());
+        let (description, certificate) = (service.node_description(config), service.certificate.clone());
         service.node_report = Some(NodeReport::start(service.app.clone(), description, certificate).await);
         Ok(service)
     }
@@ -161,7 +161,7 @@ impl Service {
         self.delivery.inbox().is_some()
     }
 
-    fn description(&self, config: &Config) -> NodeDescription {
+    fn node_description(&self, config: &Config) -> NodeDescription {
         let smtp = self.smtp_addresses;
         let listeners = [
             ("HTTP", self.http_address),
@@ -298,7 +298,7 @@ impl Service {
             api.with_routes(tracking.routes())
         } else {
             let hosts = tracking.hosts();
-            api.with_site(move |host| hosts.contains(host), tracking.site())
+            api.with_virtual_host(move |host| hosts.contains(host), tracking.tracking_only_router())
         };
         self.tracking = Some(tracking);
         Ok(api)
@@ -392,7 +392,7 @@ fn smtp_access(config: &Config, addresses: SmtpAddresses, dev: bool) -> SmtpAcce
 
 /// Reads the secrets of return paths and of the installation's DKIM signature, and gives the app the key of the MACs in
 /// Message-IDs.
-async fn own_identity(app: &App) -> anyhow::Result<Identity> {
+async fn load_identity(app: &App) -> anyhow::Result<Identity> {
     let installation = app.installation().await?;
     app.set_message_id_key(&installation.return_path_secret);
     let dkim = Signer::rsa(&installation.dkim_selector, app.host().clone(), &installation.dkim_private_pkcs8)

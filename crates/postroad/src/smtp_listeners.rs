@@ -26,14 +26,14 @@ pub(crate) struct SmtpAddresses {
 
 impl SmtpAddresses {
     /// The addresses for `serve --json`; `null` for listeners that are off.
-    pub(crate) fn shown(&self) -> Value {
-        let shown = |address: Option<SocketAddr>| address.map(|address| address.to_string());
+    pub(crate) fn to_json(self) -> Value {
+        let text = |address: Option<SocketAddr>| address.map(|address| address.to_string());
         json!({
-            "starttls": shown(self.starttls),
-            "tls": shown(self.tls),
-            "extra": shown(self.extra),
-            "plain": shown(self.plain),
-            "bounce": shown(self.bounce),
+            "starttls": text(self.starttls),
+            "tls": text(self.tls),
+            "extra": text(self.extra),
+            "plain": text(self.plain),
+            "bounce": text(self.bounce),
         })
     }
 
@@ -67,7 +67,7 @@ pub(crate) async fn start(
     let returns = start_returns(app, config, certificate, &mut addresses).await?;
     let relays: Vec<Relay> = submission.into_iter().chain(returns).collect();
     if !relays.is_empty() {
-        tracing::info!(smtp = %addresses.shown(), "listening");
+        tracing::info!(smtp = %addresses.to_json(), "listening");
     }
     Ok((relays, addresses))
 }
@@ -80,7 +80,7 @@ async fn start_returns(
     addresses: &mut SmtpAddresses,
 ) -> anyhow::Result<Option<Relay>> {
     let Some(address) = config.smtp.bounce_listen else { return Ok(None) };
-    let listener = bind(address, config.smtp.preferred.contains(&address), "SMTP").await?;
+    let listener = bind(address, config.smtp.preferred_addresses.contains(&address), "SMTP").await?;
     addresses.bounce = Some(listener.local_addr()?);
     let tls = certificate.map(ReloadingCertificate::smtp_config);
     let kind = ListenerKind::Returns { receiver: app.return_receiver().await?, tls };
@@ -96,7 +96,7 @@ async fn start_submission(
     let smtp = &config.smtp;
     let tls = certificate.map(ReloadingCertificate::smtp_config);
     let need_tls = || tls.clone().context("SMTP with AUTH needs `tls.certificate` and `tls.key`");
-    let listen = |address| bind(address, smtp.preferred.contains(&address), "SMTP");
+    let listen = |address| bind(address, smtp.preferred_addresses.contains(&address), "SMTP");
     let mut listeners = Vec::new();
     if let Some(address) = smtp.starttls_listen {
         let listener = listen(address).await?;

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_stays_in_its_line() {
+    fn line_ends_inside_a_value_are_escaped() {
         assert_eq!(one_line("550-no\r\n550 such user\r\n"), "550-no\\n550 such user");
     }
 }

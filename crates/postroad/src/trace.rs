@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use postroad_app::{App, Located, LookupError, TimelineItem, TimelineKind};
+use postroad_app::{App, LocatedMessages, LookupError, TimelineItem, TimelineKind};
 use postroad_delivery::QueueAdmin;
 use postroad_delivery::queue_admin::Reader;
 use postroad_model::{Clock as _, MessageId, ServerId, SystemClock};
@@ -16,7 +16,7 @@ const LOCATE_TIME_MAX: Duration = Duration::from_secs(20);
 pub(crate) async fn execute(app: &App, queue: &QueueAdmin, message: &str) -> anyhow::Result<Value> {
     // With this key, `app` finds the server of a Message-ID that this installation created.
     app.set_message_id_key(&app.installation().await?.return_path_secret);
-    let Located { found, is_cut } = app.locate_messages(message, LOCATE_TIME_MAX).await?;
+    let LocatedMessages { found, is_cut } = app.locate_messages(message, LOCATE_TIME_MAX).await?;
     if found.is_empty() && is_cut {
         bail!(
             "{message:?} was not found within {} s, and not every server was searched: name the message by its id, \

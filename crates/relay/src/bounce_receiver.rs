@@ -29,7 +29,7 @@ impl BounceReceiver {
         self.is_encrypted = true;
     }
 
-    pub(crate) fn recipient(&self, rcpt: &RcptTo) -> Reply {
+    pub(crate) fn reply_to_recipient(&self, rcpt: &RcptTo) -> Reply {
         match self.receiver.recognise(&rcpt.address) {
             Some(_) => StandardReply::RecipientOk.into(),
             None => replies::no_return_path(),

@@ -50,13 +50,13 @@ impl Client {
                 self.submitter = Some(submitter);
                 StandardReply::Authenticated.into()
             }
-            Err(failure) => fail(&failure).await,
+            Err(failure) => reply_after_delay(&failure).await,
         }
     }
 
     /// Checks whether the client may begin a message. Called for each message, because the key can be revoked or the
     /// server suspended between two messages.
-    pub(crate) async fn begin(&mut self) -> Reply {
+    pub(crate) async fn begin_message(&mut self) -> Reply {
         self.caller = None;
         match self.app.is_in_maintenance().await {
             Ok(false) => {}
@@ -68,7 +68,7 @@ impl Client {
                 self.caller = Some(caller);
                 StandardReply::SenderOk.into()
             }
-            Err(failure) => fail(&failure).await,
+            Err(failure) => reply_after_delay(&failure).await,
         }
     }
 
@@ -81,10 +81,10 @@ impl Client {
             }
         }
         let submitter = self.submitter.as_ref().ok_or(LoginFailure::NetworkUnknown)?;
-        self.app.may_submit(submitter).await
+        self.app.admit_submitter(submitter).await
     }
 
-    pub(crate) fn recipient(rcpt: &RcptTo) -> Reply {
+    pub(crate) fn reply_to_recipient(rcpt: &RcptTo) -> Reply {
         if is_routed(&rcpt.address) { replies::routed_recipient() } else { StandardReply::RecipientOk.into() }
     }
 
@@ -131,7 +131,7 @@ impl Client {
 }
 
 /// Reply to a failed login, after the delay that slows down guessing.
-async fn fail(failure: &LoginFailure) -> Reply {
+async fn reply_after_delay(failure: &LoginFailure) -> Reply {
     if let LoginFailure::Invalid { delay, .. } = failure {
         tokio::time::sleep(*delay).await;
     }

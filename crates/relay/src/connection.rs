@@ -18,9 +18,9 @@ use crate::client::{Client, Identification};
 use crate::conversation::Conversation;
 use crate::maybe_tls_stream::MaybeTlsStream;
 use crate::memory::Memory;
-use crate::pace::Pace;
 use crate::phase::Phase;
 use crate::proxy_protocol::{Source, read_header};
+use crate::session_deadlines::SessionDeadlines;
 use crate::session_limit::SessionLimit;
 use crate::session_peer::SessionPeer;
 use crate::{ListenerKind, Settings, replies};
@@ -118,7 +118,7 @@ impl Connections {
         address: IpAddr,
         socket: MaybeTlsStream,
         phase: watch::Receiver<Phase>,
-        is_too_many: bool,
+        is_over_limit: bool,
     ) -> io::Result<()> {
         let client = |tls, identification| {
             SessionPeer::Client(Client::new(self.app.clone(), Peer { address, tls }, identification))
@@ -145,7 +145,7 @@ impl Connections {
                 (ServerSession::new(Arc::clone(config)), tls.as_ref(), peer)
             }
         };
-        if is_too_many {
+        if is_over_limit {
             // Drops the banner: the refusal is sent instead.
             drop(session.take_output());
             session.close(replies::too_many_sessions());
@@ -158,7 +158,7 @@ impl Connections {
             message_bytes_max: self.settings.message_bytes_max,
             times: self.settings.times,
             phase,
-            pace: Pace::new(self.settings.times),
+            deadlines: SessionDeadlines::new(self.settings.times),
             message: None,
         };
         conversation.run(socket).await

@@ -12,13 +12,14 @@ use crate::TimeLimits;
 use crate::incoming::Incoming;
 use crate::maybe_tls_stream::MaybeTlsStream;
 use crate::memory::Memory;
-use crate::pace::Pace;
 use crate::phase::Phase;
 use crate::replies;
+use crate::session_deadlines::SessionDeadlines;
 use crate::session_peer::SessionPeer;
 
 /// Size of the buffer between messages. Small, because most sessions wait and most reads are short.
 const COMMAND_READ_BYTES: usize = 2 << 10;
+/// Size of the buffer while a message is received.
 const CONTENT_READ_BYTES: usize = 32 << 10;
 
 pub(crate) struct Conversation {
@@ -29,13 +30,14 @@ pub(crate) struct Conversation {
     pub(crate) message_bytes_max: usize,
     pub(crate) times: TimeLimits,
     pub(crate) phase: watch::Receiver<Phase>,
-    pub(crate) pace: Pace,
+    pub(crate) deadlines: SessionDeadlines,
     /// Message being received.
     pub(crate) message: Option<Incoming>,
 }
 
+/// What the socket loop does once the events of the session are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextStep {
     Read,
     Encrypt,
     Close,
@@ -51,22 +53,22 @@ impl Conversation {
                 next = self.answer_all().await;
             }
             if !self.session.is_in_transaction() {
-                self.pace.on_content_end();
+                self.deadlines.on_content_end();
             }
             let output = self.session.take_output();
             if !output.is_empty() {
                 timeout(self.times.write, socket.write_all(&output)).await??;
-                self.pace.on_reply();
+                self.deadlines.on_reply();
             }
             match next {
-                Next::Read => {
+                NextStep::Read => {
                     self.fit_buffer(&mut buffer);
                     if !self.read(&mut socket, &mut buffer).await? {
                         return Ok(());
                     }
                 }
-                Next::Encrypt => socket = self.encrypt(socket).await?,
-                Next::Close => {
+                NextStep::Encrypt => socket = self.encrypt(socket).await?,
+                NextStep::Close => {
                     socket.close().await;
                     return Ok(());
                 }
@@ -75,21 +77,21 @@ impl Conversation {
     }
 
     /// Handles all events of the session.
-    async fn answer_all(&mut self) -> Next {
+    async fn answer_all(&mut self) -> NextStep {
         while let Some(event) = self.session.next_event() {
             match event {
-                Event::StartTls => return Next::Encrypt,
+                Event::StartTls => return NextStep::Encrypt,
                 Event::Auth(login) => {
                     let reply = self.peer.log_in(&login).await;
                     self.session.reply(reply);
                 }
                 Event::Mail(_) => {
-                    let reply = self.peer.begin().await;
+                    let reply = self.peer.begin_message().await;
                     self.session.reply(reply);
                 }
-                Event::Rcpt(rcpt) => self.session.reply(self.peer.recipient(&rcpt)),
+                Event::Rcpt(rcpt) => self.session.reply(self.peer.reply_to_recipient(&rcpt)),
                 Event::Message(envelope) => {
-                    self.pace.on_content_begin();
+                    self.deadlines.on_content_begin();
                     let (memory, tenant) = (Arc::clone(&self.memory), self.peer.tenant());
                     self.message = Some(Incoming::new(envelope, memory, tenant, self.message_bytes_max));
                 }
@@ -100,14 +102,14 @@ impl Conversation {
                 }
                 Event::EndOfData => {
                     let message = self.message.take();
-                    let reply = self.peer.message(message).await;
+                    let reply = self.peer.take_message(message).await;
                     self.session.reply(reply);
                 }
                 Event::Dropped(_) | Event::Abandoned => self.message = None,
-                Event::Closed(_) => return Next::Close,
+                Event::Closed(_) => return NextStep::Close,
             }
         }
-        Next::Read
+        NextStep::Read
     }
 
     /// Whether to end the session now. While the relay stops, messages in progress may finish.
@@ -122,12 +124,12 @@ impl Conversation {
     /// Reads one piece of input, or ends the session at its deadline. Returns `false` when the client or the relay has
     /// gone.
     async fn read(&mut self, socket: &mut MaybeTlsStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
-        let deadline = self.pace.deadline(self.session.is_in_transaction());
+        let deadline = self.deadlines.deadline(self.session.is_in_transaction());
         tokio::select! {
             // Check the deadline first: a client that never pauses must not outlive it.
             biased;
             () = sleep_until(deadline) => {
-                let is_slow = self.pace.is_in_content();
+                let is_slow = self.deadlines.is_in_content();
                 self.session.close(if is_slow { replies::too_slow() } else { StandardReply::Idle.into() });
                 Ok(true)
             }
@@ -135,7 +137,7 @@ impl Conversation {
             changed = self.phase.changed() => Ok(changed.is_ok()),
             read = socket.read(buffer) => {
                 let count = read?;
-                self.pace.on_read(count);
+                self.deadlines.on_read(count);
                 self.session.feed(buffer);
                 Ok(count > 0)
             }
@@ -151,7 +153,7 @@ impl Conversation {
         let socket = MaybeTlsStream::encrypt(stream, tls, self.times.tls_handshake).await?;
         self.peer.tls_established();
         self.session.tls_established();
-        self.pace.on_reply();
+        self.deadlines.on_reply();
         Ok(socket)
     }
 

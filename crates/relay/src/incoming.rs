@@ -7,8 +7,9 @@ use postroad_smtp::server::Envelope;
 use crate::memory::{Memory, Share, Tenant};
 
 /// Spare capacity for the headers that are added on top, so that adding them reallocates nothing.
-const HEAD_BYTES: usize = 1 << 10;
-const FIRST_BYTES: usize = 4 << 10;
+const ADDED_HEADER_BYTES: usize = 1 << 10;
+/// Smallest number of bytes that a share covers.
+const FIRST_SHARE_BYTES: usize = 4 << 10;
 /// Up to this size the buffer doubles. A larger one is allocated once, for the announced or the largest possible size:
 /// untouched pages take no memory, and a reallocation would hold the megabytes twice.
 const DOUBLING_BYTES_MAX: usize = 256 << 10;
@@ -22,7 +23,7 @@ pub(crate) struct Incoming {
     bytes: Vec<u8>,
     share: Share,
     /// Number of bytes that the share covers.
-    covered: usize,
+    covered_bytes: usize,
     /// Whether the message is discarded, because no memory became free in time.
     is_dropped: bool,
 }
@@ -30,7 +31,7 @@ pub(crate) struct Incoming {
 impl Incoming {
     pub(crate) fn new(envelope: Envelope, memory: Arc<Memory>, tenant: Tenant, bytes_max: usize) -> Self {
         let (bytes, share) = (Vec::new(), Share::default());
-        Self { envelope, memory, tenant, bytes_max, bytes, share, covered: 0, is_dropped: false }
+        Self { envelope, memory, tenant, bytes_max, bytes, share, covered_bytes: 0, is_dropped: false }
     }
 
     /// Appends a piece. Waits for memory, which slows the sender down; discards the message if none becomes free in
@@ -39,16 +40,16 @@ impl Incoming {
         if self.is_dropped {
             return;
         }
-        let needed = self.bytes.len() + piece.len() + HEAD_BYTES;
-        if needed > self.covered {
-            let wanted = self.next_covered(needed);
+        let needed = self.bytes.len() + piece.len() + ADDED_HEADER_BYTES;
+        if needed > self.covered_bytes {
+            let wanted = self.next_covered_bytes(needed);
             if !self.memory.grow(self.tenant, &mut self.share, wanted).await {
                 self.is_dropped = true;
                 self.bytes = Vec::new();
                 self.share = Share::default();
                 return;
             }
-            self.covered = wanted;
+            self.covered_bytes = wanted;
         }
         if needed > self.bytes.capacity() {
             self.bytes.reserve_exact(self.next_capacity(needed) - self.bytes.len());
@@ -57,22 +58,26 @@ impl Incoming {
     }
 
     /// Number of bytes that the share should cover, so that it need not grow with each piece.
-    fn next_covered(&self, needed: usize) -> usize {
+    fn next_covered_bytes(&self, needed: usize) -> usize {
         if needed > DOUBLING_BYTES_MAX {
             needed.next_multiple_of(DOUBLING_BYTES_MAX)
         } else {
-            needed.max(self.covered * 2).max(FIRST_BYTES)
+            needed.max(self.covered_bytes * 2).max(FIRST_SHARE_BYTES)
         }
     }
 
     fn next_capacity(&self, needed: usize) -> usize {
         if needed <= DOUBLING_BYTES_MAX {
-            return self.covered;
+            return self.covered_bytes;
         }
         // RFC 1870: SIZE that the client announced.
         let announced = self.envelope.mail_from.size.and_then(|size| usize::try_from(size).ok());
-        let announced = announced.map(|size| size.saturating_add(HEAD_BYTES)).filter(|size| *size >= needed);
-        announced.unwrap_or(self.bytes_max + HEAD_BYTES).min(self.bytes_max + HEAD_BYTES).max(needed)
+        let announced =
+            announced.map(|size| size.saturating_add(ADDED_HEADER_BYTES)).filter(|size| *size >= needed);
+        announced
+            .unwrap_or(self.bytes_max + ADDED_HEADER_BYTES)
+            .min(self.bytes_max + ADDED_HEADER_BYTES)
+            .max(needed)
     }
 
     /// Complete message and its memory share; `None` if the message was discarded for lack of memory.
@@ -116,9 +121,9 @@ mod tests {
             for _ in 0..999 {
                 message.add(&[b'x'; 1_000]).await;
             }
-            assert_eq!(message.covered, 1 << 20, "the share covers received bytes, not announced ones");
+            assert_eq!(message.covered_bytes, 1 << 20, "the share covers received bytes, not announced ones");
             let (_, bytes, _) = message.finish().unwrap();
-            assert_eq!((bytes.len(), bytes.capacity()), (1_000_000, capacity + HEAD_BYTES));
+            assert_eq!((bytes.len(), bytes.capacity()), (1_000_000, capacity + ADDED_HEADER_BYTES));
         }
     }
 

@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// Longest time to read on after the last reply, until the client closes the connection.
-const LINGER: Duration = Duration::from_secs(2);
+const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
 pub(crate) enum MaybeTlsStream {
@@ -65,6 +65,6 @@ impl MaybeTlsStream {
             }
         };
         // Dropping the socket closes it in any case.
-        drop(timeout(LINGER, closing).await);
+        drop(timeout(LINGER_TIME_MAX, closing).await);
     }
 }

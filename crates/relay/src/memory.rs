@@ -90,19 +90,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_tenant_leaves_half_of_each_pool_to_others() {
         let memory = Memory::new(16 << 20, 1 << 20, WAIT);
-        let held_by = async |tenant: Tenant, bytes: usize| {
-            let mut held = Vec::new();
+        let take_all = async |tenant: Tenant, bytes: usize| {
+            let mut shares = Vec::new();
             loop {
                 let mut share = Share::default();
                 if !memory.grow(tenant, &mut share, bytes).await {
-                    return held;
+                    return shares;
                 }
-                held.push(share);
+                shares.push(share);
             }
         };
         let network = Tenant::Network(IpAddr::from([192, 0, 2, 1]));
         for (bytes, count) in [(64 << 10, 32), (1 << 20, 6)] {
-            let (first, second) = (held_by(ONE, bytes).await, held_by(network, bytes).await);
+            let (first, second) = (take_all(ONE, bytes).await, take_all(network, bytes).await);
             assert_eq!((first.len(), second.len()), (count, count), "{bytes} bytes");
         }
     }

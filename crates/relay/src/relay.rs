@@ -23,7 +23,7 @@ use crate::session_limit::{SessionLimit, SessionPermit};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Longest wait for sessions to end once they are cut off.
 const CUT_TIME_MAX: Duration = Duration::from_secs(1);
-const FULL: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
+const TOO_MANY_CONNECTIONS_REPLY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
 /// Running listeners. Call `stop` to end them; dropping the value cuts off their sessions.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Relay {
         let session_limit =
             Arc::new(SessionLimit::new(settings.sessions_max, settings.sessions_per_address_max));
         let connections = Arc::new(Connections::new(app.clone(), settings, Arc::clone(&session_limit)));
-        let (phase, watching) = watch::channel(Phase::Running);
+        let (phase, phase_receiver) = watch::channel(Phase::Running);
         let accept_tasks = listeners
             .into_iter()
             .map(|(kind, listener)| {
@@ -49,7 +49,7 @@ impl Relay {
                     kind,
                     Arc::clone(&session_limit),
                     Arc::clone(&connections),
-                    watching.clone(),
+                    phase_receiver.clone(),
                 );
                 tokio::spawn(accepting)
             })
@@ -65,13 +65,13 @@ impl Relay {
                 tracing::error!(%error, "SMTP listener: the accept loop panicked");
             }
         }
-        if timeout(self.stop_time, self.session_limit.all_free()).await.is_err() {
+        if timeout(self.stop_time, self.session_limit.wait_until_empty()).await.is_err() {
             tracing::warn!(
                 open = self.session_limit.session_count(),
                 "shutdown: SMTP sessions did not end in time and are cut off"
             );
             self.phase.send_replace(Phase::CuttingOff);
-            drop(timeout(CUT_TIME_MAX, self.session_limit.all_free()).await);
+            drop(timeout(CUT_TIME_MAX, self.session_limit.wait_until_empty()).await);
         }
     }
 }
@@ -94,8 +94,13 @@ async fn accept_all(
         match accepted {
             Ok((stream, _)) => match session_limit.take() {
                 Some(permit) => {
-                    let serving =
-                        serve(Arc::clone(&connections), kind.clone(), stream, sessions_phase.clone(), permit);
+                    let serving = serve_connection(
+                        Arc::clone(&connections),
+                        kind.clone(),
+                        stream,
+                        sessions_phase.clone(),
+                        permit,
+                    );
                     tokio::spawn(serving);
                 }
                 None => refuse_connection(&stream, &kind),
@@ -105,7 +110,7 @@ async fn accept_all(
     }
 }
 
-async fn serve(
+async fn serve_connection(
     connections: Arc<Connections>,
     kind: ListenerKind,
     stream: TcpStream,
@@ -123,7 +128,7 @@ fn refuse_connection(stream: &TcpStream, kind: &ListenerKind) {
     if !matches!(kind, ListenerKind::Tls(_)) {
         // The buffer of a fresh socket has room for one line. If writing fails, the client only sees the connection
         // close.
-        drop(stream.try_write(FULL));
+        drop(stream.try_write(TOO_MANY_CONNECTIONS_REPLY));
     }
     tracing::debug!("SMTP connection refused: all sessions are in use");
 }

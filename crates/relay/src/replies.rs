@@ -73,9 +73,9 @@ pub(crate) fn no_return_path() -> Reply {
 
 pub(crate) fn return_refused(refusal: &ReturnRefusal) -> Reply {
     match refusal {
-        ReturnRefusal::Unknown | ReturnRefusal::ForeignReport => no_return_path(),
+        ReturnRefusal::Unknown | ReturnRefusal::ReportAboutOtherDomain => no_return_path(),
         ReturnRefusal::NoReport => one_line(554, "5.6.0 The mail contains no report"),
-        ReturnRefusal::ForeignComplaint => {
+        ReturnRefusal::ComplaintAboutOtherMail => {
             one_line(554, "5.7.1 The report encloses no message that was sent from here")
         }
         ReturnRefusal::NoOperator => one_line(

@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn routes_are_seen_and_odd_names_left_alone() {
+    fn routes_are_detected_and_unusual_local_parts_are_not() {
         let is_routed = |text: &str| is_routed(&EmailAddress::parse(text).unwrap());
         for routed in [
             "victim%example.net@example.com",

@@ -53,7 +53,7 @@ impl SessionLimit {
     }
 
     /// Waits until no session is left.
-    pub(crate) async fn all_free(&self) {
+    pub(crate) async fn wait_until_empty(&self) {
         let all = u32::try_from(self.all_max).expect("`new` limits it to 32 bits");
         // The semaphore is never closed.
         drop(self.all.acquire_many(all).await);
@@ -82,14 +82,14 @@ mod tests {
     fn addresses_are_counted_apart_and_ipv6_by_network() {
         let limit = Arc::new(SessionLimit::new(10, 2));
         let take = |text: &str| limit.take_for(address(text));
-        let held = [take("192.0.2.1").unwrap(), take("::ffff:192.0.2.1").unwrap()];
+        let taken = [take("192.0.2.1").unwrap(), take("::ffff:192.0.2.1").unwrap()];
         assert!(take("192.0.2.1").is_none());
         assert!(take("192.0.2.2").is_some());
         let in_network = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
         assert!(take("2001:db8::3").is_none());
         assert!(take("2001:db8:0:1::3").is_some());
         let local: Vec<_> = (0..5).map(|_| take("127.0.0.1").unwrap()).collect();
-        drop((held, in_network, local));
+        drop((taken, in_network, local));
         assert!(take("192.0.2.1").is_some());
     }
 }

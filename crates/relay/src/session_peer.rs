@@ -32,18 +32,18 @@ impl SessionPeer {
     }
 
     /// Checks whether the client may begin a message.
-    pub(crate) async fn begin(&mut self) -> Reply {
+    pub(crate) async fn begin_message(&mut self) -> Reply {
         match self {
-            Self::Client(client) => client.begin().await,
+            Self::Client(client) => client.begin_message().await,
             // Any sender is accepted: only the recipient matters.
             Self::BounceReceiver(_) => StandardReply::SenderOk.into(),
         }
     }
 
-    pub(crate) fn recipient(&self, rcpt: &RcptTo) -> Reply {
+    pub(crate) fn reply_to_recipient(&self, rcpt: &RcptTo) -> Reply {
         match self {
-            Self::Client(_) => Client::recipient(rcpt),
-            Self::BounceReceiver(bounce_receiver) => bounce_receiver.recipient(rcpt),
+            Self::Client(_) => Client::reply_to_recipient(rcpt),
+            Self::BounceReceiver(bounce_receiver) => bounce_receiver.reply_to_recipient(rcpt),
         }
     }
 
@@ -56,7 +56,7 @@ impl SessionPeer {
     }
 
     /// Passes the complete message to `app`.
-    pub(crate) async fn message(&mut self, message: Option<Incoming>) -> Reply {
+    pub(crate) async fn take_message(&mut self, message: Option<Incoming>) -> Reply {
         match self {
             Self::Client(client) => client.submit(message).await,
             Self::BounceReceiver(bounce_receiver) => bounce_receiver.take(message).await,

@@ -25,9 +25,9 @@ const FIXED_BYTES: usize = 1 << 20;
 
 #[tokio::test]
 async fn a_message_by_smtp_takes_three_times_its_bytes_and_a_megabyte() {
-    let mut too_much = measure(BYTES, messages().into_iter().map(String::into_bytes).collect()).await;
-    too_much.extend(measure(RANDOM_BYTES, random_messages()).await);
-    assert!(too_much.is_empty(), "{too_much:#?}");
+    let mut excesses = measure(BYTES, messages().into_iter().map(String::into_bytes).collect()).await;
+    excesses.extend(measure(RANDOM_BYTES, random_messages()).await);
+    assert!(excesses.is_empty(), "{excesses:#?}");
 }
 
 /// Submits the messages, of about `bytes` bytes each, and describes those that take too much memory. The first message
@@ -39,7 +39,7 @@ async fn measure(bytes: usize, messages: Vec<Vec<u8>>) -> Vec<String> {
     let service = Service::start_with(settings, 0).await;
     service.bind_loopback().await;
     let mut client = SmtpClient::connect(service.plain).await;
-    let mut too_much = Vec::new();
+    let mut excesses = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         let before = ALLOCATOR.current_usage();
         ALLOCATOR.reset_peak_usage();
@@ -52,13 +52,13 @@ async fn measure(bytes: usize, messages: Vec<Vec<u8>>) -> Vec<String> {
         // A refused message takes less memory than a stored one.
         let is_random = bytes == RANDOM_BYTES;
         assert!(reply.starts_with('2') || (!is_random && reply.starts_with('5')), "{at}: {reply}");
-        let taken = ALLOCATOR.peak_usage().saturating_sub(before);
-        if at > 0 && taken > 3 * message.len() + FIXED_BYTES {
+        let peak_bytes = ALLOCATOR.peak_usage().saturating_sub(before);
+        if at > 0 && peak_bytes > 3 * message.len() + FIXED_BYTES {
             let start = String::from_utf8_lossy(&message[..60]);
-            too_much.push(format!("{start:?}: {taken} bytes for {}; {reply}", message.len()));
+            excesses.push(format!("{start:?}: {peak_bytes} bytes for {}; {reply}", message.len()));
         }
     }
-    too_much
+    excesses
 }
 
 /// Incompressible messages: raw bytes, and text.

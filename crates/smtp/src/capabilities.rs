@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_we_use_is_found() {
+    fn every_supported_extension_is_recognised() {
         let found = parse(&[
             "mx.example greets you",
             "PIPELINING",

@@ -61,7 +61,7 @@ impl Phase {
     }
 
     /// Default limit, counted from the start of the phase or the last byte that moved, whichever is later.
-    pub const fn deadline(self) -> Option<Duration> {
+    pub const fn time_limit(self) -> Option<Duration> {
         TABLE[self as usize].2
     }
 
@@ -83,13 +83,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_phase_that_waits_for_the_peer_has_a_deadline() {
+    fn every_phase_that_waits_for_the_peer_has_a_time_limit() {
         for (row, phase) in Phase::all().enumerate() {
             assert_eq!(phase as usize, row, "the rows are in the order of the phases");
             let waits = !matches!(phase, Phase::Ready | Phase::Closed);
-            assert_eq!(phase.deadline().is_some(), waits, "{phase}");
+            assert_eq!(phase.time_limit().is_some(), waits, "{phase}");
         }
-        assert_eq!(Phase::Final.deadline(), Some(Duration::from_mins(10)));
+        assert_eq!(Phase::Final.time_limit(), Some(Duration::from_mins(10)));
     }
 
     #[test]

@@ -43,11 +43,11 @@ impl Transcript {
         std::mem::replace(self, fresh)
     }
 
-    pub(crate) fn client(&mut self, line: &str) {
+    pub(crate) fn add_client_line(&mut self, line: &str) {
         self.push(format!("C: {line}"));
     }
 
-    pub(crate) fn server(&mut self, reply: &Reply) {
+    pub(crate) fn add_server_reply(&mut self, reply: &Reply) {
         let last = reply.lines.len().saturating_sub(1);
         for (index, line) in reply.lines.iter().enumerate() {
             let separator = if index == last { ' ' } else { '-' };
@@ -92,7 +92,7 @@ mod tests {
     fn old_lines_make_room_and_are_counted() {
         let mut transcript = Transcript::new(20);
         for line in ["one", "two", "three", "four"] {
-            transcript.client(line);
+            transcript.add_client_line(line);
         }
         assert_eq!(transcript.to_string(), "-- 2 older lines left out\nC: three\nC: four\n");
         assert_eq!(transcript.take().dropped(), 2);
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn long_lines_are_cut_at_a_character() {
         let mut transcript = Transcript::new(10_000);
-        transcript.client(&"ä".repeat(1_000));
+        transcript.add_client_line(&"ä".repeat(1_000));
         assert!(transcript.lines().all(|line| line.len() <= LINE_BYTES_MAX + '…'.len_utf8()));
     }
 }

@@ -27,8 +27,8 @@ pub enum StoreError {
     #[error("the maximum number is reached")]
     LimitReached,
     /// The account has reached its ceiling.
-    #[error("the account may have at most {ceiling} {}", what.as_str())]
-    CeilingReached { what: LimitedObject, ceiling: u32 },
+    #[error("the account may have at most {ceiling} {}", object.as_str())]
+    CeilingReached { object: LimitedObject, ceiling: u32 },
     /// Another request is using the same idempotency key: the call may succeed later.
     #[error("the idempotency key is in use")]
     KeyInUse,

@@ -76,7 +76,7 @@ async fn set(sql: &Sql<'_>, by: SetBy, new: NewGate, now: Timestamp) -> Result<b
         GateAction::Suspend => (SUSPEND, None),
         GateAction::Slow { per_minute } => (SLOW, Some(i64::from(per_minute))),
     };
-    let set = sql
+    let written = sql
         .execute(
             "INSERT INTO gates (scope_kind, scope_key, automatic, action, per_minute, reason, created_at, ends_at, set_by)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
@@ -97,7 +97,7 @@ async fn set(sql: &Sql<'_>, by: SetBy, new: NewGate, now: Timestamp) -> Result<b
         ],
     )
     .await?;
-    Ok(set > 0)
+    Ok(written > 0)
 }
 
 /// Removes the account's own gate on a scope. `false` if a gate of somebody else is left.

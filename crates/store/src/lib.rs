@@ -57,12 +57,12 @@ use sql::Sql;
 use suppressions::last_suppressed::LastSuppressed;
 
 pub use accept::{
-    Accepted, AccountLimits, Fresh, FreshRecipient, FreshSink, HELD_IN_DEVELOPMENT, InitialState, LimitOwner,
-    LimitUse, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
+    Accepted, AccountLimits, FreshMessages, FreshRecipient, FreshSink, HELD_IN_DEVELOPMENT, InitialState,
+    LimitOwner, LimitUse, NewRecipient, NewSend, OneClickUnsubscribe, SendInfo, SendOptions, SendTracking,
 };
 pub use analytics::{
     Breakdown, CountProgress, CounterRow, CountingRules, Counts, Dimension, Dimensions, Grain, Histogram,
-    LABELS_MAX, Metric, OTHER_LABELS, OTHER_PROVIDER, StoredValue, Sums,
+    LIMITED_VALUES_MAX, Metric, OTHER_PROVIDER, OTHER_VALUES, StoredValue, Sums,
 };
 pub use audit::{
     Audit, AuditEntry, AuditFilter, AuditPage, AuditSubject, AuditVerdict, HiddenActors, INSTALLATION,
@@ -73,7 +73,7 @@ pub use domains::{
     DomainReportSum, DomainScope, DomainTracking, KeyAlgorithm, KeyState, NameUse, NewDkimKey, NewDomain,
     NewDomainLink, OwnerDomains, ReportKind, SendingDomain, SigningKey, VerifiedBy,
 };
-pub use erase::{ERASED_ADDRESS, Erased};
+pub use erase::{ERASED_ADDRESS, EraseResult};
 pub use error::{OpenError, StoreError};
 pub use events::{
     Event, EventMessage, FeedEvent, FeedPage, FeedQuery, NewEvent, RecentEvents, RecentEventsQuery,
@@ -87,24 +87,25 @@ pub use nodes::{CertificateNote, NodeDescription, NodeListener, NodeRecord};
 pub use outcomes::{Delivery, NewDelivery, Outcome};
 pub use pacing_notes::PacingNote;
 pub use pools::{
-    NewSource, Pool, Source, SourceChange, SourceCounts, SourceDay, SourceList, SourcesFor, WarmupPause,
+    NewSource, Pool, Source, SourceChange, SourceCounts, SourceDay, SourceList, SourceScope, WarmupPause,
 };
 pub use queue::{
-    Backlog, Begin, Begun, Cancelled, ClaimSkips, Claimed, QueueEntry, QueueFilter, QueueStats, Reschedule,
-    Retried, ScheduleChange, ScheduleChanged, ScheduledOf, ScheduledPage, ServerQueue, WaitingFor,
+    Backlog, BeginRequest, BeginResult, CancelResult, ClaimSkips, ClaimedEntry, QueueEntry, QueueFilter,
+    QueueStats, Reschedule, RetryResult, ScheduleChange, ScheduleChangeResult, ScheduledOf, ScheduledPage,
+    ServerQueue, WaitingFor,
 };
-pub use retention::{OldRows, Removal, Removed};
-pub use returns::{NewReturn, ReturnEffect, Taken};
+pub use retention::{OldRows, Removal, RemovalProgress};
+pub use returns::{NewReturn, ReturnEffect, ReturnResult};
 pub use search::{
     BLOCKS_PER_MERGE, FilterTerm, IndexProgress, Matcher, MessageName, Needle, SearchFilter, SearchItem,
     SearchPage,
 };
 pub use setup::{
     Account, AccountCeilings, AccountCeilingsChange, AccountFilter, AccountKey, AccountKeyFilter,
-    AccountKeyOwner, Ceiling, Ceilings, CeilingsChange, Creation, Credential, CredentialAccess,
-    CredentialChange, CredentialFilter, KeyHash, NewAccountKey, NewCreation, NewCredential, NewServer,
-    PeriodCounts, PoolMove, Server, ServerChange, ServerFilter, ServerRetention, ServerTracking,
-    ServerUpdate, SetBy, SetCeilings, Updated,
+    AccountKeyOwner, Ceiling, Ceilings, CeilingsBySetter, CeilingsChange, Creation, Credential,
+    CredentialAccess, CredentialChange, CredentialFilter, KeyHash, NewAccountKey, NewCreation, NewCredential,
+    NewServer, PeriodCounts, PoolMove, Server, ServerChange, ServerFilter, ServerRetention, ServerTracking,
+    ServerUpdateResult, SetBy, UpdateResult,
 };
 pub use suppressions::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
 pub use templates::{
@@ -114,11 +115,11 @@ pub use templates::{
 pub use tracking::{NewTrackingEvent, TrackingEventKind};
 pub use users::{
     FirstUser, Invitation, InvitationFilter, NewInvitation, NewSavedSearch, NewUser, NewUserSession,
-    SavedSearch, User, UserChange, UserChanged, UserFilter, UserSession, UserToken, UserTokenKind,
+    SavedSearch, User, UserChange, UserFilter, UserSession, UserToken, UserTokenKind, UserUpdateResult,
 };
 pub use webhooks::{
-    FoundAttempts, NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt,
-    WebhookAttemptFilter, WebhookChange, WebhookDue, WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
+    NewWebhook, NewWebhookAttempt, Replay, ReplayProgress, Webhook, WebhookAttempt, WebhookAttemptFilter,
+    WebhookAttemptPage, WebhookChange, WebhookDue, WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
 };
 
 /// Settings of a store.
@@ -178,10 +179,10 @@ pub enum Role {
 }
 
 /// An operation, run on a connection of either engine: a write in one transaction, a read without one.
-type Job<T> = Box<dyn for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send>;
+type SqlOperation<T> = Box<dyn for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send>;
 
-/// A `Job` that creates ids.
-type JobWithIds<T> =
+/// A `SqlOperation` that creates ids.
+type SqlOperationWithIds<T> =
     Box<dyn for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send>;
 
 /// An open store. Cheap to clone.
@@ -195,17 +196,17 @@ pub struct Store {
     changes: Arc<watch::Sender<u64>>,
     /// Incremented whenever a message is queued again.
     queue_changes: Arc<watch::Sender<u64>>,
-    audit_turns: Arc<audit::AuditTurns>,
+    audit_queues: Arc<audit::AuditQueues>,
     /// Notified after every commit that appended events.
     notifier: Arc<EventNotifier>,
     /// Notified when an inspector is opened or cleared, or takes a request.
     inspector_notifier: Arc<EventNotifier>,
     last_suppressed: Arc<LastSuppressed>,
-    /// The server whose scheduled messages became pending last; the next turn begins with the server after this one.
+    /// The server whose scheduled messages became pending last; the next call begins with the server after this one.
     last_promoted: Arc<AtomicI64>,
     /// SQLite: for each server with its own retention, the id of the send at which the next removal of its old bodies
     /// begins.
-    bodies_gone: Arc<Mutex<HashMap<ServerId, i64>>>,
+    body_removal_starts: Arc<Mutex<HashMap<ServerId, i64>>>,
     long_reads_max: usize,
     /// Name by which this node is known after a restart; `None` for tools.
     identity: Option<Arc<str>>,
@@ -220,7 +221,7 @@ enum Engine {
 }
 
 /// Description of a change, for the audit log.
-type Described = serde_json::Map<String, serde_json::Value>;
+type ChangeDescription = serde_json::Map<String, serde_json::Value>;
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
 
@@ -255,12 +256,12 @@ impl Store {
             hand_over,
             changes: Arc::new(watch::Sender::new(0)),
             queue_changes: Arc::new(watch::Sender::new(0)),
-            audit_turns: Arc::default(),
+            audit_queues: Arc::default(),
             notifier: Arc::default(),
             inspector_notifier: Arc::default(),
             last_suppressed: Arc::default(),
             last_promoted: Arc::default(),
-            bodies_gone: Arc::default(),
+            body_removal_starts: Arc::default(),
             long_reads_max: readers.saturating_sub(1).max(1),
             identity: match role {
                 Role::Node { identity } => Some(identity.into()),

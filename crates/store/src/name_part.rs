@@ -1,7 +1,7 @@
 //! Search for a part of a name.
 
 /// Pattern for `LIKE … ESCAPE '\'` that matches texts with `part` anywhere.
-pub(crate) fn like_part(part: &str) -> String {
+pub(crate) fn like_pattern(part: &str) -> String {
     let mut pattern = String::with_capacity(part.len() + 2);
     pattern.push('%');
     for character in part.chars() {
@@ -20,8 +20,8 @@ mod tests {
 
     #[test]
     fn wildcards_in_a_name_are_escaped() {
-        assert_eq!(like_part("Shop"), "%Shop%");
-        assert_eq!(like_part(r"50%_\"), r"%50\%\_\\%");
-        assert_eq!(like_part(""), "%%");
+        assert_eq!(like_pattern("Shop"), "%Shop%");
+        assert_eq!(like_pattern(r"50%_\"), r"%50\%\_\\%");
+        assert_eq!(like_pattern(""), "%%");
     }
 }

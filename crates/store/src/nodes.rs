@@ -15,7 +15,7 @@ use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
 
 /// A lease ends this long after its last renewal (`postgres/lease.rs`).
-const LEASE: Duration = Duration::from_secs(30);
+const LEASE_DURATION: Duration = Duration::from_secs(30);
 
 /// Description that a node publishes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,7 +120,7 @@ async fn list(
             number: row.int(0)? as u8,
             is_live: lease_until >= now,
             is_this: identity.as_deref() == Some(row.text(1)?.as_str()),
-            last_seen_at: Some(lease_until.minus(LEASE)),
+            last_seen_at: Some(lease_until.minus(LEASE_DURATION)),
             description: description(row, 4)?,
         })
     };

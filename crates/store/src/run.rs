@@ -1,8 +1,8 @@
-//! Runs the jobs of `Store`'s methods on its engine, with an audit entry if the store is `audited`.
+//! Runs the operations of `Store`'s methods on its engine, with an audit entry if the store is `audited`.
 //!
-//! The methods that take a job only erase the type of its result, so that the code which runs it is compiled once.
-//! `Store`'s methods whose jobs the engines must run in another way, such as those of the queue, call the engines
-//! directly.
+//! The methods that take an operation only erase the type of its result, so that the code which runs it is compiled
+//! once. `Store`'s methods whose operations the engines must run in another way, such as those of the queue, call the
+//! engines directly.
 
 use std::sync::Arc;
 
@@ -12,48 +12,51 @@ use postroad_model::{IdGenerator, ServerId, Timestamp};
 use crate::any_result::{AnyResult, erase_type, erase_type_described, erase_type_with_ids, restore_type};
 use crate::audit::{self, Audit};
 use crate::sql::{Row, Sql, Value};
-use crate::{Described, Engine, Job, JobWithIds, Result, Store};
+use crate::{ChangeDescription, Engine, Result, SqlOperation, SqlOperationWithIds, Store};
 
 impl Store {
-    /// Runs a job that only reads.
+    /// Runs an operation that only reads.
     pub(crate) fn read<T: Send + 'static>(
         &self,
-        job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
+        operation: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> BoxFuture<'_, Result<T>> {
-        restore_type(self.read_any(erase_type(Box::new(job))))
+        restore_type(self.read_any(erase_type(Box::new(operation))))
     }
 
-    /// Runs a job in a transaction that may write. Records the change in the audit log if the store is `audited`.
+    /// Runs an operation in a transaction that may write. Records the change in the audit log if the store is
+    /// `audited`.
     pub(crate) fn write<T: Send + 'static>(
         &self,
-        job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
+        operation: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> BoxFuture<'_, Result<T>> {
-        restore_type(self.write_audited(erase_type(Box::new(job))))
+        restore_type(self.write_audited(erase_type(Box::new(operation))))
     }
 
     /// Like `write`, for operations that create ids.
     pub(crate) fn write_with_ids<T: Send + 'static>(
         &self,
-        job: impl for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send + 'static,
+        operation: impl for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> BoxFuture<'_, Result<T>> {
-        restore_type(self.write_audited_with_ids(erase_type_with_ids(Box::new(job))))
+        restore_type(self.write_audited_with_ids(erase_type_with_ids(Box::new(operation))))
     }
 
     /// Like `write`, for changes that the delivery engine should see at once.
     pub(crate) fn change<T: Send + 'static>(
         &self,
-        job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
+        operation: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> BoxFuture<'_, Result<T>> {
-        restore_type(self.change_any(erase_type(Box::new(job))))
+        restore_type(self.change_any(erase_type(Box::new(operation))))
     }
 
-    /// Like `write`, for changes that the subject's row does not show: the job also returns a description of its change
-    /// for the audit log, or `None` if it changed nothing.
+    /// Like `write`, for changes that the subject's row does not show: the operation also returns a description of its
+    /// change for the audit log, or `None` if it changed nothing.
     pub(crate) fn write_described<T: Send + 'static>(
         &self,
-        job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<(T, Option<Described>)>> + Send + 'static,
+        operation: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<(T, Option<ChangeDescription>)>>
+        + Send
+        + 'static,
     ) -> BoxFuture<'_, Result<T>> {
-        restore_type(self.write_any_described(erase_type_described(Box::new(job))))
+        restore_type(self.write_any_described(erase_type_described(Box::new(operation))))
     }
 
     /// Reads all rows of one query.
@@ -89,108 +92,115 @@ impl Store {
     }
 
     /// Notifies the receivers of `Store::changes`.
-    pub(crate) fn note_change(&self) {
+    pub(crate) fn notify_change(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Extends a job: the job also writes an audit entry that describes its change, if it changed anything.
-    pub(crate) fn describing<T: Send + 'static>(
+    /// Extends an operation: it also writes an audit entry that describes its change, if it changed anything.
+    pub(crate) fn with_audit_entry<T: Send + 'static>(
         &self,
-        job: JobWithIds<T>,
-        describe: impl FnOnce(&T) -> Option<Described> + Send + 'static,
-    ) -> JobWithIds<T> {
-        let Some(audit) = self.audit.clone() else { return job };
+        operation: SqlOperationWithIds<T>,
+        describe: impl FnOnce(&T) -> Option<ChangeDescription> + Send + 'static,
+    ) -> SqlOperationWithIds<T> {
+        let Some(audit) = self.audit.clone() else { return operation };
         let now = self.clock.now();
         Box::new(move |sql, ids| {
             Box::pin(async move {
-                let done = job(sql, ids).await?;
-                if let Some(changed) = describe(&done) {
-                    audit::append::describe(sql, &audit, changed, now).await?;
+                let result = operation(sql, ids).await?;
+                if let Some(description) = describe(&result) {
+                    audit::append::describe(sql, &audit, description, now).await?;
                 }
-                Ok(done)
+                Ok(result)
             })
         })
     }
 
-    /// On PostgreSQL, waits for the turn to change a message with an audit entry (`describing`). Keep the turn until
-    /// the change is committed. `None` if no turn is needed.
-    pub(crate) async fn wait_to_describe(&self, server_id: ServerId) -> Option<audit::Turn<'_>> {
+    /// On PostgreSQL, waits for the permit to change a message with an audit entry (`with_audit_entry`). Keep the
+    /// permit until the change is committed. `None` if no permit is needed.
+    pub(crate) async fn acquire_audit_permit(&self, server_id: ServerId) -> Option<audit::AuditPermit<'_>> {
         if self.audit.is_none() || self.is_sqlite() {
             return None;
         }
-        Some(self.audit_turns.wait(server_id).await)
+        Some(self.audit_queues.wait(server_id).await)
     }
 
     fn fetch_rows(&self, text: &'static str, params: Vec<Value>) -> BoxFuture<'_, Result<Vec<Row>>> {
         self.read(move |sql| Box::pin(async move { sql.query(text, &params).await }))
     }
 
-    fn read_any(&self, job: Job<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
+    fn read_any(&self, operation: SqlOperation<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
         match &*self.engine {
-            Engine::Sqlite { engine, .. } => Box::pin(engine.read(job)),
-            Engine::Postgres(engine) => Box::pin(engine.read(job)),
+            Engine::Sqlite { engine, .. } => Box::pin(engine.read(operation)),
+            Engine::Postgres(engine) => Box::pin(engine.read(operation)),
         }
     }
 
-    fn change_any(&self, job: Job<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
+    fn change_any(&self, operation: SqlOperation<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
         Box::pin(async move {
-            let done = self.write_audited(job).await?;
-            self.note_change();
-            Ok(done)
+            let result = self.write_audited(operation).await?;
+            self.notify_change();
+            Ok(result)
         })
     }
 
     fn write_any_described(
         &self,
-        job: Job<(AnyResult, Option<Described>)>,
+        operation: SqlOperation<(AnyResult, Option<ChangeDescription>)>,
     ) -> BoxFuture<'_, Result<AnyResult>> {
         let (audit, now) = (self.audit.clone(), self.clock.now());
         self.write_unaudited(Box::new(move |sql| {
             Box::pin(async move {
-                let (done, changed) = job(sql).await?;
-                if let (Some(audit), Some(changed)) = (audit, changed) {
-                    audit::append::describe(sql, &audit, changed, now).await?;
+                let (result, description) = operation(sql).await?;
+                if let (Some(audit), Some(description)) = (audit, description) {
+                    audit::append::describe(sql, &audit, description, now).await?;
                 }
-                Ok(done)
+                Ok(result)
             })
         }))
     }
 
-    fn write_audited(&self, job: Job<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
-        let Some(audit) = self.audit.clone() else { return self.write_unaudited(job) };
+    fn write_audited(&self, operation: SqlOperation<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
+        let Some(audit) = self.audit.clone() else { return self.write_unaudited(operation) };
         let now = self.clock.now();
         self.write_unaudited(Box::new(move |sql| {
-            Box::pin(async move { audit::append::around(sql, &audit, now, job(sql)).await })
+            Box::pin(async move { audit::append::record_change(sql, &audit, now, operation(sql)).await })
         }))
     }
 
-    fn write_audited_with_ids(&self, job: JobWithIds<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
+    fn write_audited_with_ids(
+        &self,
+        operation: SqlOperationWithIds<AnyResult>,
+    ) -> BoxFuture<'_, Result<AnyResult>> {
         match &*self.engine {
             Engine::Sqlite { ids, .. } => {
                 let ids = Arc::clone(ids);
-                self.write_audited(Box::new(move |sql| job(sql, ids)))
+                self.write_audited(Box::new(move |sql| operation(sql, ids)))
             }
             Engine::Postgres(engine) => {
-                let job = match self.audit.clone() {
-                    Some(audit) => around_with_ids(audit, self.clock.now(), job),
-                    None => job,
+                let operation = match self.audit.clone() {
+                    Some(audit) => record_change_with_ids(audit, self.clock.now(), operation),
+                    None => operation,
                 };
-                Box::pin(engine.write_with_ids(job))
+                Box::pin(engine.write_with_ids(operation))
             }
         }
     }
 
-    fn write_unaudited(&self, job: Job<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
+    fn write_unaudited(&self, operation: SqlOperation<AnyResult>) -> BoxFuture<'_, Result<AnyResult>> {
         match &*self.engine {
-            Engine::Sqlite { engine, .. } => Box::pin(engine.write(job)),
-            Engine::Postgres(engine) => Box::pin(engine.write(job)),
+            Engine::Sqlite { engine, .. } => Box::pin(engine.write(operation)),
+            Engine::Postgres(engine) => Box::pin(engine.write(operation)),
         }
     }
 }
 
-/// Extends a job: the job also records its change in the audit log.
-fn around_with_ids(audit: Arc<Audit>, now: Timestamp, job: JobWithIds<AnyResult>) -> JobWithIds<AnyResult> {
+/// Extends an operation: it also records its change in the audit log.
+fn record_change_with_ids(
+    audit: Arc<Audit>,
+    now: Timestamp,
+    operation: SqlOperationWithIds<AnyResult>,
+) -> SqlOperationWithIds<AnyResult> {
     Box::new(move |sql, ids| {
-        Box::pin(async move { audit::append::around(sql, &audit, now, job(sql, ids)).await })
+        Box::pin(async move { audit::append::record_change(sql, &audit, now, operation(sql, ids)).await })
     })
 }

@@ -13,7 +13,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
 use crate::error::StoreError;
-use crate::postgres::kept_plans;
+use crate::postgres::generic_plans;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -62,21 +62,21 @@ impl Sql<'_> {
     }
 
     /// Like `query`, for frequent reads on PostgreSQL whose plan does not depend on table statistics
-    /// (`postgres::kept_plans` says which those are). Outside a transaction the plan is kept, because planning costs
+    /// (`postgres::generic_plans` says which those are). Outside a transaction the plan is kept, because planning costs
     /// more than the read.
     #[boxed_future]
-    pub(crate) async fn query_with_kept_plan(
+    pub(crate) async fn query_with_generic_plan(
         &self,
         text: &'static str,
         params: &[Value],
     ) -> Result<Vec<Row>> {
         let Sql::PostgresRead(client) = self else { return self.query(text, params).await };
-        let rows = kept_plans::query(client, text, &as_params(params)).await?;
+        let rows = generic_plans::query(client, text, &as_params(params)).await?;
         rows.iter().map(Row::from_postgres).collect()
     }
 
     /// Like `query` for large results: passes one row at a time instead of collecting them all.
-    pub(crate) async fn each(
+    pub(crate) async fn for_each_row(
         &self,
         text: &'static str,
         params: &[Value],
@@ -131,7 +131,7 @@ impl Sql<'_> {
     }
 
     /// Runs `work` so that SQLite overwrites removed data, in rows and in freed pages. No effect on PostgreSQL.
-    pub(crate) async fn overwriting<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) async fn with_secure_delete<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.set_secure_delete(true)?;
         let done = work.await;
         self.set_secure_delete(false)?;

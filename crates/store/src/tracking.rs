@@ -21,7 +21,7 @@ use crate::{Engine, Result, Store};
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
 
 /// A click this soon after delivery is a scanner's: people do not read that fast.
-const TOO_FAST: Duration = Duration::from_secs(1);
+const SCANNER_CLICK_DELAY_MAX: Duration = Duration::from_secs(1);
 
 // Bits of `messages.marks`.
 const OPENED: i64 = 1;
@@ -216,7 +216,7 @@ impl MessageState {
         match self.last_delivery_at {
             None => true,
             Some(delivered_at) => {
-                self.status == Status::Sent && tracked_event.at < delivered_at.plus(TOO_FAST)
+                self.status == Status::Sent && tracked_event.at < delivered_at.plus(SCANNER_CLICK_DELAY_MAX)
             }
         }
     }

@@ -20,7 +20,7 @@ const STOP_SECS_MAX: u64 = 10;
 const STARTS_MAX: usize = 3;
 
 /// `$1` is the folder, the rest the server's command line. SIGQUIT is PostgreSQL's immediate shutdown.
-const KEEPER: &str = r#"exec 3<&0; dir=$1; shift
+const KEEPER_SCRIPT: &str = r#"exec 3<&0; dir=$1; shift
 "$@" 3<&- & pid=$!
 (read -r _ <&3; kill -QUIT $pid) &
 wait $pid; rm -rf "$dir""#;
@@ -34,7 +34,7 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// Speed over durability: the tests kill our process, never this server.
-const FAST: &[&str] = &["fsync=off", "full_page_writes=off"];
+const FAST_SETTINGS: &[&str] = &["fsync=off", "full_page_writes=off"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -59,7 +59,7 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn start() -> Result<Self, ClusterError> {
-        Self::start_with(FAST)
+        Self::start_with(FAST_SETTINGS)
     }
 
     /// Starts a server with production durability: commits are flushed to disk.
@@ -81,10 +81,10 @@ impl Cluster {
 
     fn start_once(programs: &Path, more_settings: &[&str]) -> Result<Self, ClusterError> {
         let folder = tempfile::Builder::new().prefix("postroad-postgres-").tempdir()?;
-        let account = Account::choose(folder.path())?;
+        let user = SystemUser::choose(folder.path())?;
         let data = folder.path().join("data");
 
-        let mut initdb = account.command(&programs.join("initdb"), folder.path());
+        let mut initdb = user.command(&programs.join("initdb"), folder.path());
         initdb.args([
             "--no-sync",
             "--auth=trust",
@@ -97,8 +97,11 @@ impl Cluster {
 
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut log = tempfile::tempfile()?;
-        let mut keeper = account.command(Path::new("sh"), folder.path());
-        keeper.args(["-c", KEEPER, "postgres-keeper"]).arg(folder.path()).arg(programs.join("postgres"));
+        let mut keeper = user.command(Path::new("sh"), folder.path());
+        keeper
+            .args(["-c", KEEPER_SCRIPT, "postgres-keeper"])
+            .arg(folder.path())
+            .arg(programs.join("postgres"));
         keeper.arg("-D").arg(&data).args(["-p", &port.to_string()]);
         keeper.args(SETTINGS.iter().chain(more_settings).flat_map(|setting| ["-c", setting]));
         // In its own process group: Ctrl-C ends the tests first, then their database.
@@ -174,10 +177,10 @@ fn major_version(bin: &Path) -> Option<u32> {
     bin.parent()?.file_name()?.to_str()?.parse().ok()
 }
 
-/// Account that the server runs as: the current one, unless that is root, which PostgreSQL refuses. Then it is
+/// System user that the server runs as: the current one, unless that is root, which PostgreSQL refuses. Then it is
 /// `postgres`, or else `nobody`.
 #[derive(Debug)]
-struct Account(Option<Ids>);
+struct SystemUser(Option<Ids>);
 
 #[derive(Debug)]
 struct Ids {
@@ -185,8 +188,8 @@ struct Ids {
     group: String,
 }
 
-impl Account {
-    /// Chooses an account and makes it the owner of `folder`.
+impl SystemUser {
+    /// Chooses a user and makes it the owner of `folder`.
     fn choose(folder: &Path) -> Result<Self, ClusterError> {
         if id(&["-u"])? != "0" {
             return Ok(Self(None));
@@ -211,7 +214,7 @@ impl Account {
                 command
             }
         };
-        // The account may not have access to the caller's folder.
+        // The user may not have access to the caller's folder.
         command.current_dir(folder);
         command
     }

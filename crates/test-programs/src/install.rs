@@ -36,8 +36,12 @@ pub fn ensure() -> anyhow::Result<()> {
         as_root(&["rm", "-f", CREATECLUSTER_FILE])?;
     }
     installed?;
-    let still = list_missing();
-    ensure!(still.is_empty(), "apt-get has run, but {} is still not there", still.join(" and "));
+    let still_missing = list_missing();
+    ensure!(
+        still_missing.is_empty(),
+        "apt-get has run, but {} is still not there",
+        still_missing.join(" and ")
+    );
     Ok(())
 }
 

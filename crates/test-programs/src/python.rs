@@ -16,7 +16,7 @@ const LIBRARIES: &[&str] = &[
     "schemathesis==4.32.0",
 ];
 /// File that lists the installed versions.
-const MARK: &str = "postroad-libraries";
+const VERSIONS_FILE: &str = "postroad-libraries";
 
 /// Installs the libraries and returns the interpreter that has them; `typos` and `schemathesis` are programs in the
 /// same folder.
@@ -24,7 +24,9 @@ pub fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
     let folder = target.join("python-for-tests");
     let interpreter = folder.join("bin/python");
     let wanted = LIBRARIES.join("\n");
-    if std::fs::read_to_string(folder.join(MARK)).is_ok_and(|have| have == wanted) && works(&interpreter) {
+    if std::fs::read_to_string(folder.join(VERSIONS_FILE)).is_ok_and(|have| have == wanted)
+        && works(&interpreter)
+    {
         return Ok(interpreter);
     }
     eprintln!("the tests need {}: installing into {}", LIBRARIES.join(", "), folder.display());
@@ -36,7 +38,7 @@ pub fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
     let installed = Command::new(&interpreter).args(pip).args(LIBRARIES).status()?;
     ensure!(installed.success(), "pip could not install {}", LIBRARIES.join(", "));
-    std::fs::write(folder.join(MARK), wanted)?;
+    std::fs::write(folder.join(VERSIONS_FILE), wanted)?;
     Ok(interpreter)
 }
 

@@ -40,7 +40,7 @@ impl TestCertificate {
     }
 
     /// A certificate that is signed by the authority, and valid until that day begins, in UTC.
-    pub fn good_until(names: &[&str], day: Timestamp) -> Self {
+    pub fn valid_until(names: &[&str], day: Timestamp) -> Self {
         let text = day.to_rfc3339();
         let part =
             |range: std::ops::Range<usize>| text[range].parse::<i32>().expect("RFC 3339 has digits there");

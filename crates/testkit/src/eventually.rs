@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn polls_until_it_is_so() {
+    async fn a_poll_is_repeated_until_it_returns_ok() {
         let mut calls = 0;
         let found = eventually(async || {
             calls += 1;

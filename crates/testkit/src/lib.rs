@@ -41,4 +41,4 @@ pub use smtp_client::SmtpClient;
 pub use smtp_peer::SmtpPeer;
 pub use text::{mail_like_text, random_bytes, random_text};
 pub use totp::totp_code;
-pub use webhook_catcher::{CatcherAnswer, Received, WebhookCatcher};
+pub use webhook_catcher::{CatcherAnswer, ReceivedPost, WebhookCatcher};

@@ -42,7 +42,7 @@ impl CatcherAnswer {
 
 /// One recorded post.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct ReceivedPost {
     /// Path and query.
     pub target: String,
     /// Names in lower case.
@@ -51,7 +51,7 @@ pub struct Received {
     pub at: Instant,
 }
 
-impl Received {
+impl ReceivedPost {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -82,7 +82,7 @@ struct State {
     answers: HashMap<String, CatcherAnswer>,
     /// Answers for the next posts; used first.
     next: HashMap<String, VecDeque<CatcherAnswer>>,
-    received: Vec<Received>,
+    received: Vec<ReceivedPost>,
     /// Number of received posts by path.
     counts: HashMap<String, usize>,
     connections: usize,
@@ -141,40 +141,40 @@ impl WebhookCatcher {
         self
     }
 
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedPost> {
         self.lock().received.clone()
     }
 
-    pub fn received_at(&self, path: &str) -> Vec<Received> {
+    pub fn received_at(&self, path: &str) -> Vec<ReceivedPost> {
         self.lock().posts_to(path)
     }
 
     /// Waits for `count` posts to a path; panics after half a minute.
-    pub fn wait_for(&self, path: &str, count: usize) -> Vec<Received> {
+    pub fn wait_for(&self, path: &str, count: usize) -> Vec<ReceivedPost> {
         self.wait_for_within(path, count, Duration::from_secs(30))
     }
 
-    pub fn wait_for_within(&self, path: &str, count: usize, patience: Duration) -> Vec<Received> {
-        self.wait(path, patience, |state| state.counts.get(path).is_some_and(|have| *have >= count))
+    pub fn wait_for_within(&self, path: &str, count: usize, time_max: Duration) -> Vec<ReceivedPost> {
+        self.wait(path, time_max, |state| state.counts.get(path).is_some_and(|have| *have >= count))
     }
 
-    /// Waits until `is_enough` is true of the posts to a path; panics after `patience`.
+    /// Waits until `is_enough` is true of the posts to a path; panics after `time_max`.
     pub fn wait_until(
         &self,
         path: &str,
-        patience: Duration,
-        is_enough: impl Fn(&[Received]) -> bool,
-    ) -> Vec<Received> {
-        self.wait(path, patience, |state| is_enough(&state.posts_to(path)))
+        time_max: Duration,
+        is_enough: impl Fn(&[ReceivedPost]) -> bool,
+    ) -> Vec<ReceivedPost> {
+        self.wait(path, time_max, |state| is_enough(&state.posts_to(path)))
     }
 
-    fn wait(&self, path: &str, patience: Duration, is_enough: impl Fn(&State) -> bool) -> Vec<Received> {
-        let deadline = Instant::now() + patience;
+    fn wait(&self, path: &str, time_max: Duration, is_enough: impl Fn(&State) -> bool) -> Vec<ReceivedPost> {
+        let deadline = Instant::now() + time_max;
         let mut state = self.lock();
         while !is_enough(&state) {
             let left = deadline.saturating_duration_since(Instant::now());
             let have = state.counts.get(path).copied().unwrap_or_default();
-            assert!(!left.is_zero(), "{have} posts to {path} after {patience:?}, not enough");
+            assert!(!left.is_zero(), "{have} posts to {path} after {time_max:?}, not enough");
             self.shared.changed.wait_for(&mut state, left);
         }
         state.posts_to(path)
@@ -196,7 +196,7 @@ impl WebhookCatcher {
 }
 
 impl State {
-    fn posts_to(&self, path: &str) -> Vec<Received> {
+    fn posts_to(&self, path: &str) -> Vec<ReceivedPost> {
         self.received.iter().filter(|received| received.target == path).cloned().collect()
     }
 }

@@ -10,7 +10,7 @@ use postroad_mail::TrackKind;
 use postroad_model::Timestamp;
 use tokio::sync::Notify;
 
-const WAITING_MAX: usize = 100_000;
+const WAITING_EVENTS_MAX: usize = 100_000;
 /// Maximum memory of all waiting events, by estimate. Targets, addresses and user agents may be long.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
@@ -37,12 +37,12 @@ struct WaitingEvents {
 
 impl EventQueue {
     pub(crate) fn add(&self, event: TrackingEvent) {
-        let mut waiting = self.waiting();
-        waiting.bytes += weight(&event);
+        let mut waiting = self.lock();
+        waiting.bytes += estimated_bytes(&event);
         let token = &event.token;
         match &token.kind {
             TrackKind::Click { target } => {
-                waiting.recent_clicks.note(token.server_id, token.message_id, target, event.at);
+                waiting.recent_clicks.record(token.server_id, token.message_id, target, event.at);
                 waiting.clicks.push_back(event);
             }
             TrackKind::Unsubscribe { .. } => waiting.unsubscriptions.push_back(event),
@@ -56,7 +56,7 @@ impl EventQueue {
     /// Takes up to `count` events that are due. Clicks wait for the end of their window, because later clicks within
     /// the window show whether a bot clicked. With `everything`, which is used at shutdown, clicks do not wait.
     pub(crate) fn take(&self, count: usize, now: Timestamp, everything: bool) -> Vec<TrackingEvent> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock();
         let mut taken: Vec<TrackingEvent> = Vec::new();
         while taken.len() < count
             && let Some(event) = waiting.unsubscriptions.pop_front().or_else(|| waiting.others.pop_front())
@@ -71,7 +71,7 @@ impl EventQueue {
                 waiting.recent_clicks.is_burst(event.token.server_id, event.token.message_id, event.at);
             taken.push(event);
         }
-        waiting.bytes -= taken.iter().map(weight).sum::<usize>();
+        waiting.bytes -= taken.iter().map(estimated_bytes).sum::<usize>();
         let oldest_click = waiting.clicks.front().map(|event| event.at);
         waiting.recent_clicks.forget(now, oldest_click);
         taken
@@ -79,9 +79,9 @@ impl EventQueue {
 
     /// Puts back events that could not be written, at the front.
     pub(crate) fn put_back(&self, events: Vec<TrackingEvent>) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock();
         for event in events.into_iter().rev() {
-            waiting.bytes += weight(&event);
+            waiting.bytes += estimated_bytes(&event);
             // Clicks go into `others`: their window is over, so they need not wait again.
             let is_unsubscription = matches!(event.token.kind, TrackKind::Unsubscribe { .. });
             let queue = if is_unsubscription { &mut waiting.unsubscriptions } else { &mut waiting.others };
@@ -92,15 +92,15 @@ impl EventQueue {
 
     /// Number of events dropped since the last call.
     pub(crate) fn take_dropped(&self) -> u64 {
-        std::mem::take(&mut self.waiting().dropped)
+        std::mem::take(&mut self.lock().dropped)
     }
 
     pub(crate) fn len(&self) -> usize {
-        let waiting = self.waiting();
+        let waiting = self.lock();
         waiting.len()
     }
 
-    fn waiting(&self) -> parking_lot::MutexGuard<'_, WaitingEvents> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, WaitingEvents> {
         self.waiting.lock()
     }
 }
@@ -113,17 +113,17 @@ impl WaitingEvents {
     /// Drops events until the limits are kept. A lost unsubscription would mean mail that nobody wants, so
     /// unsubscriptions are dropped last.
     fn drop_oldest(&mut self) {
-        while self.len() > WAITING_MAX || self.bytes > WAITING_BYTES_MAX {
+        while self.len() > WAITING_EVENTS_MAX || self.bytes > WAITING_BYTES_MAX {
             let oldest = self.others.pop_front().or_else(|| self.clicks.pop_front());
             let Some(oldest) = oldest.or_else(|| self.unsubscriptions.pop_front()) else { return };
-            self.bytes -= weight(&oldest);
+            self.bytes -= estimated_bytes(&oldest);
             self.dropped += 1;
         }
     }
 }
 
 /// Estimate of the event's memory, in bytes.
-fn weight(event: &TrackingEvent) -> usize {
+fn estimated_bytes(event: &TrackingEvent) -> usize {
     let text = match &event.token.kind {
         TrackKind::Click { target: text } | TrackKind::Unsubscribe { address: text } => text.len(),
         TrackKind::Open => 0,
@@ -222,19 +222,19 @@ mod tests {
     #[test]
     fn beyond_the_limits_the_oldest_events_are_dropped_and_counted() {
         let queue = EventQueue::default();
-        for number in 0..WAITING_MAX as i64 + 3 {
+        for number in 0..WAITING_EVENTS_MAX as i64 + 3 {
             queue.add(event(TrackKind::Open, number, number));
         }
-        assert_eq!((queue.len(), queue.take_dropped(), queue.take_dropped()), (WAITING_MAX, 3, 0));
+        assert_eq!((queue.len(), queue.take_dropped(), queue.take_dropped()), (WAITING_EVENTS_MAX, 3, 0));
         assert_eq!(queue.take(1, at(0), false)[0].token.message_id, MessageId(3));
         let long = "x".repeat(4_000);
         for number in 0..20_000 {
             queue.add(click(&long, number));
         }
-        assert!(queue.len() < 20_000 && queue.waiting().bytes <= WAITING_BYTES_MAX);
+        assert!(queue.len() < 20_000 && queue.lock().bytes <= WAITING_BYTES_MAX);
         let left = queue.len();
         assert_eq!(queue.take(left, at(0), true).len(), left);
-        assert_eq!(queue.waiting().bytes, 0);
+        assert_eq!(queue.lock().bytes, 0);
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
         let queue = EventQueue::default();
         queue.add(event(TrackKind::Unsubscribe { address: "jane@example.com".to_owned() }, 1, 0));
         queue.add(click("a", 1));
-        for number in 2..WAITING_MAX as i64 + 3 {
+        for number in 2..WAITING_EVENTS_MAX as i64 + 3 {
             queue.add(click("b", number));
         }
         let taken = queue.take(1, at(0), true);

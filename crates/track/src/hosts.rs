@@ -11,13 +11,14 @@ use postroad_app::App;
 use tokio::time::Instant;
 
 /// Pause between two checks for changes, and so the longest delay until a change takes effect.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const VERSION_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The names are read at this interval even without a change, because some names expire.
-const READ_EVERY: Duration = Duration::from_mins(10);
+const RELOAD_INTERVAL: Duration = Duration::from_mins(10);
 
 /// Known host names. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct TrackingHosts {
+    /// The installation's own host name.
     own: Arc<str>,
     customers: Arc<RwLock<HashSet<String>>>,
 }
@@ -34,15 +35,15 @@ impl TrackingHosts {
     }
 
     /// Reloads the names when they change, until the task is aborted.
-    pub(crate) async fn follow(self, app: App) {
+    pub(crate) async fn reload_on_changes(self, app: App) {
         let mut known: Option<(Option<String>, Instant)> = None;
         loop {
             match app.tracking_hosts_version().await {
                 Ok(version) => {
                     let is_known = known.as_ref().is_some_and(|(known_version, read_at)| {
-                        *known_version == version && read_at.elapsed() < READ_EVERY
+                        *known_version == version && read_at.elapsed() < RELOAD_INTERVAL
                     });
-                    if !is_known && self.read(&app).await {
+                    if !is_known && self.reload(&app).await {
                         known = Some((version, Instant::now()));
                     }
                 }
@@ -50,12 +51,12 @@ impl TrackingHosts {
                     tracing::debug!(%error, "checking tracking hosts for changes failed; the last known names stay");
                 }
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(VERSION_CHECK_INTERVAL).await;
         }
     }
 
     /// Reads the customers' names; returns whether that succeeded.
-    async fn read(&self, app: &App) -> bool {
+    async fn reload(&self, app: &App) -> bool {
         match app.list_tracking_hosts().await {
             Ok(hosts) => {
                 let hosts = hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect();

@@ -28,7 +28,7 @@ use requests::TrackingState;
 pub struct Tracking {
     state: Arc<TrackingState>,
     hosts: TrackingHosts,
-    stopping: watch::Sender<bool>,
+    stop_sender: watch::Sender<bool>,
     writer_task: JoinHandle<()>,
     hosts_task: JoinHandle<()>,
 }
@@ -36,13 +36,13 @@ pub struct Tracking {
 impl Tracking {
     /// `secret` is the secret of the installation; `own_host` is the host name of links without a custom one.
     pub fn start(app: App, secret: &[u8; 32], own_host: &str) -> Self {
-        let (stopping, stop) = watch::channel(false);
+        let (stop_sender, stop) = watch::channel(false);
         let queue = Arc::new(EventQueue::default());
         let hosts = TrackingHosts::new(own_host);
-        let writer_task = tokio::spawn(writer::work(app.clone(), Arc::clone(&queue), stop));
-        let hosts_task = tokio::spawn(hosts.clone().follow(app.clone()));
+        let writer_task = tokio::spawn(writer::run(app.clone(), Arc::clone(&queue), stop));
+        let hosts_task = tokio::spawn(hosts.clone().reload_on_changes(app.clone()));
         let state = TrackingState { app, key: TrackKey::new(secret), agents: Agents::built_in(), queue };
-        Self { state: Arc::new(state), hosts, stopping, writer_task, hosts_task }
+        Self { state: Arc::new(state), hosts, stop_sender, writer_task, hosts_task }
     }
 
     /// Tracking routes, to be merged into a router that also has other routes.
@@ -51,7 +51,7 @@ impl Tracking {
     }
 
     /// Router for host names that serve only tracking links.
-    pub fn site(&self) -> Router {
+    pub fn tracking_only_router(&self) -> Router {
         self.routes().fallback(async || pages::invalid_link())
     }
 
@@ -63,7 +63,7 @@ impl Tracking {
     /// Writes the waiting events, within a time limit.
     pub async fn stop(self) {
         self.hosts_task.abort();
-        self.stopping.send_replace(true);
+        self.stop_sender.send_replace(true);
         if let Err(error) = self.writer_task.await {
             tracing::error!(%error, "tracking: the writer panicked; waiting events are lost");
         }

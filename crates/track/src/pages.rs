@@ -7,10 +7,10 @@ use axum::http::header::{
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 const STYLE: &str = "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem}\
                      button{font:inherit;padding:.5rem 1.5rem}";
-const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
+const ROBOTS_HEADER: HeaderName = HeaderName::from_static("x-robots-tag");
 
 pub(crate) fn invalid_link() -> Response {
     page(
@@ -21,7 +21,7 @@ pub(crate) fn invalid_link() -> Response {
 }
 
 /// Page that asks for confirmation: mail scanners follow links and must not unsubscribe anybody.
-pub(crate) fn ask() -> Response {
+pub(crate) fn confirm_unsubscribe() -> Response {
     page(
         StatusCode::OK,
         "Unsubscribe?",
@@ -31,7 +31,7 @@ pub(crate) fn ask() -> Response {
     )
 }
 
-pub(crate) fn done() -> Response {
+pub(crate) fn unsubscribed() -> Response {
     page(StatusCode::OK, "You are unsubscribed", "<p>You will get no more messages from this sender.</p>")
 }
 
@@ -67,7 +67,7 @@ fn page(status: StatusCode, title: &str, content: &str) -> Response {
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(SECURITY_POLICY));
     add_common_headers(&mut response);
     response
 }
@@ -77,5 +77,5 @@ pub(crate) fn add_common_headers(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(ROBOTS, HeaderValue::from_static("noindex, nofollow"));
+    headers.insert(ROBOTS_HEADER, HeaderValue::from_static("noindex, nofollow"));
 }

@@ -22,12 +22,12 @@ use crate::pages;
 const PIXEL: &[u8; 43] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 /// Maximum size of an unsubscribe form, which has one field, urlencoded or multipart.
 const FORM_BYTES_MAX: usize = 4 << 10;
-const FORM_TIME_MAX: Duration = Duration::from_secs(10);
+const FORM_READ_TIME_MAX: Duration = Duration::from_secs(10);
 /// Longest wait for the store: mailbox providers give up after some seconds.
 const STORE_TIME_MAX: Duration = Duration::from_secs(5);
 const USER_AGENT_CHARS_MAX: usize = 500;
 /// Number of characters at the end of a token that identify its link.
-const LINK_CHARS: usize = 8;
+const LINK_ID_CHARS: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct TrackingState {
@@ -37,10 +37,10 @@ pub(crate) struct TrackingState {
     pub(crate) queue: Arc<EventQueue>,
 }
 
-type Shared = State<Arc<TrackingState>>;
+type SharedState = State<Arc<TrackingState>>;
 
 /// Redirects to the link's target. Only a signed token names the target, so this is no open redirect.
-pub(crate) async fn click(State(state): Shared, Path(text): Path<String>, request: Request) -> Response {
+pub(crate) async fn click(State(state): SharedState, Path(text): Path<String>, request: Request) -> Response {
     let Some(token) = state.key.parse(&text) else { return pages::invalid_link() };
     let TrackKind::Click { target } = &token.kind else { return pages::invalid_link() };
     let Some(location) = web_location(target) else { return pages::invalid_link() };
@@ -52,7 +52,7 @@ pub(crate) async fn click(State(state): Shared, Path(text): Path<String>, reques
     response
 }
 
-pub(crate) async fn open(State(state): Shared, Path(text): Path<String>, request: Request) -> Response {
+pub(crate) async fn open(State(state): SharedState, Path(text): Path<String>, request: Request) -> Response {
     match state.key.parse(&text) {
         Some(token) if token.kind == TrackKind::Open => state.queue.add(state.event(token, &text, &request)),
         _ => return pages::invalid_link(),
@@ -64,16 +64,16 @@ pub(crate) async fn open(State(state): Shared, Path(text): Path<String>, request
 }
 
 /// Shows the confirmation page; changes nothing.
-pub(crate) async fn ask_to_unsubscribe(State(state): Shared, Path(text): Path<String>) -> Response {
+pub(crate) async fn ask_to_unsubscribe(State(state): SharedState, Path(text): Path<String>) -> Response {
     match state.key.parse(&text) {
-        Some(TrackToken { kind: TrackKind::Unsubscribe { .. }, .. }) => pages::ask(),
+        Some(TrackToken { kind: TrackKind::Unsubscribe { .. }, .. }) => pages::confirm_unsubscribe(),
         _ => pages::invalid_link(),
     }
 }
 
 /// Unsubscribes: RFC 8058 3.2, and the button of the confirmation page.
 pub(crate) async fn unsubscribe(
-    State(state): Shared,
+    State(state): SharedState,
     Path(text): Path<String>,
     request: Request,
 ) -> Response {
@@ -82,12 +82,12 @@ pub(crate) async fn unsubscribe(
         return pages::invalid_link();
     };
     let event = state.event(token, &text, &request);
-    let form = timeout(FORM_TIME_MAX, to_bytes(request.into_body(), FORM_BYTES_MAX)).await;
-    if !form.is_ok_and(|form| form.is_ok_and(|form| says_one_click(&form))) {
+    let form = timeout(FORM_READ_TIME_MAX, to_bytes(request.into_body(), FORM_BYTES_MAX)).await;
+    if !form.is_ok_and(|form| form.is_ok_and(|form| is_one_click_form(&form))) {
         return pages::not_one_click();
     }
     match timeout(STORE_TIME_MAX, state.app.record_tracking_events(vec![event.clone()])).await {
-        Ok(Ok(())) => pages::done(),
+        Ok(Ok(())) => pages::unsubscribed(),
         failed => {
             if let Ok(Err(error)) = failed {
                 tracing::warn!(%error, "tracking: storing an unsubscription failed; it waits in the queue");
@@ -120,7 +120,7 @@ impl TrackingState {
         let peer = request.extensions().get::<Peer>();
         TrackingEvent {
             token,
-            link: text[text.len().saturating_sub(LINK_CHARS)..].to_owned(),
+            link: text[text.len().saturating_sub(LINK_ID_CHARS)..].to_owned(),
             at: self.app.now(),
             ip_address: peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address.to_canonical()),
             user_agent,
@@ -150,7 +150,7 @@ fn web_location(target: &str) -> Option<HeaderValue> {
 }
 
 /// Whether a form, urlencoded or multipart, asks for one-click unsubscription.
-fn says_one_click(form: &[u8]) -> bool {
+fn is_one_click_form(form: &[u8]) -> bool {
     let has = |word: &[u8]| form.windows(word.len()).any(|window| window == word);
     has(b"List-Unsubscribe") && has(b"One-Click")
 }
@@ -191,10 +191,10 @@ mod tests {
 
     #[test]
     fn one_click_is_recognised_in_urlencoded_and_multipart_forms() {
-        assert!(says_one_click(b"List-Unsubscribe=One-Click"));
-        assert!(says_one_click(
+        assert!(is_one_click_form(b"List-Unsubscribe=One-Click"));
+        assert!(is_one_click_form(
             b"--x\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\"\r\n\r\nOne-Click\r\n--x--\r\n"
         ));
-        assert!(!says_one_click(b"") && !says_one_click(b"List-Unsubscribe=no"));
+        assert!(!is_one_click_form(b"") && !is_one_click_form(b"List-Unsubscribe=no"));
     }
 }

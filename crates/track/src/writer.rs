@@ -16,18 +16,18 @@ use tokio::time::{sleep, timeout};
 use crate::event_queue::EventQueue;
 
 /// Maximum number of events in one transaction: a long transaction would delay SQLite's only writer.
-const BATCH: usize = 100;
+const BATCH_EVENTS_MAX: usize = 100;
 /// Longest delay until due clicks, and events added while others wait, are noticed.
-const TICK: Duration = Duration::from_millis(250);
-const STORE_PAUSE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+const STORE_RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Time to write the last events when the service stops.
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(5);
 
-pub(crate) async fn work(app: App, queue: Arc<EventQueue>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn run(app: App, queue: Arc<EventQueue>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         if !write_due(&app, &queue, false).await {
             tokio::select! {
-                () = sleep(STORE_PAUSE) => {}
+                () = sleep(STORE_RETRY_PAUSE) => {}
                 _ = stop.changed() => {}
             }
             continue;
@@ -35,7 +35,7 @@ pub(crate) async fn work(app: App, queue: Arc<EventQueue>, mut stop: watch::Rece
         let has_waiting = queue.len() > 0;
         tokio::select! {
             () = queue.added.notified(), if !has_waiting => {}
-            () = sleep(TICK), if has_waiting => {}
+            () = sleep(POLL_INTERVAL), if has_waiting => {}
             _ = stop.changed() => {}
         }
     }
@@ -52,7 +52,7 @@ async fn write_due(app: &App, queue: &EventQueue, everything: bool) -> bool {
         if dropped > 0 {
             tracing::warn!(dropped, "tracking: the queue is full; old events are dropped");
         }
-        let batch = queue.take(BATCH, app.now(), everything);
+        let batch = queue.take(BATCH_EVENTS_MAX, app.now(), everything);
         if batch.is_empty() {
             return true;
         }
@@ -147,13 +147,13 @@ mod tests {
 
     #[tokio::test]
     async fn unwritten_events_are_kept_while_the_store_is_unavailable() {
-        let away = |_| Some(StoreError::Unavailable("away".into()));
-        assert_eq!(write_to_refusing_store(away).await, (vec![], vec![0, 1, 2, 3, 4, 5]));
-        let goes_away = |id| match id {
+        let unavailable = |_| Some(StoreError::Unavailable("away".into()));
+        assert_eq!(write_to_refusing_store(unavailable).await, (vec![], vec![0, 1, 2, 3, 4, 5]));
+        let becomes_unavailable = |id| match id {
             2 => Some(StoreError::Internal("no".into())),
             4 => Some(StoreError::Unavailable("away".into())),
             _ => None,
         };
-        assert_eq!(write_to_refusing_store(goes_away).await, (vec![0, 1, 3], vec![4, 5]));
+        assert_eq!(write_to_refusing_store(becomes_unavailable).await, (vec![0, 1, 3], vec![4, 5]));
     }
 }

@@ -4,16 +4,16 @@ use super::Finding;
 use super::rust_text::{Kind, split};
 use super::tree::Tree;
 
-const THE_CLOCK: &str = "crates/model/src/clock.rs";
-const READINGS: &[&str] = &["SystemTime::now", "OffsetDateTime::now", "UtcDateTime::now", "Utc::now"];
+const CLOCK_FILE: &str = "crates/model/src/clock.rs";
+const WALL_CLOCK_CALLS: &[&str] = &["SystemTime::now", "OffsetDateTime::now", "UtcDateTime::now", "Utc::now"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in tree.rust_files().filter(|file| file.path != THE_CLOCK) {
+    for file in tree.rust_files().filter(|file| file.path != CLOCK_FILE) {
         for piece in split(&file.text).iter().filter(|piece| piece.kind == Kind::Code) {
             for (offset, line) in piece.text.lines().enumerate() {
-                if let Some(reading) = READINGS.iter().find(|reading| line.contains(**reading)) {
-                    let text = format!("{reading} reads the wall clock; take a model::Clock as an argument");
+                if let Some(call) = WALL_CLOCK_CALLS.iter().find(|call| line.contains(**call)) {
+                    let text = format!("{call} reads the wall clock; take a model::Clock as an argument");
                     findings.push(Finding::new(&file.path, piece.line + offset, text));
                 }
             }

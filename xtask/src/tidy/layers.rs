@@ -42,13 +42,13 @@ fn check_manifest(name: &str, file: &File) -> Vec<Finding> {
         ["dependencies", "build-dependencies"].iter().filter_map(|table| manifest.get(*table)?.as_table());
     let ours = tables.flat_map(toml::Table::keys).filter_map(|key| Some((key, own_crate(key)?)));
     ours.filter_map(|(key, used)| {
-        let text = complaint(name, layer, used)?;
+        let text = layer_violation(name, layer, used)?;
         Some(Finding::new(&file.path, file.line_where(|line| line.starts_with(key.as_str())), text))
     })
     .collect()
 }
 
-fn complaint(name: &str, layer: Option<u8>, used: &str) -> Option<String> {
+fn layer_violation(name: &str, layer: Option<u8>, used: &str) -> Option<String> {
     if TOOLS.contains(&used) {
         let is_allowed = TOOLS.contains(&name);
         return (!is_allowed).then(|| format!("{used} is for tests; move it to [dev-dependencies]"));

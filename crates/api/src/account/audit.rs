@@ -8,7 +8,7 @@ use postroad_openapi_macros::request_fields;
 use postroad_store::{AuditEntry, AuditFilter, HiddenActors};
 use serde::Serialize;
 
-use crate::account_params::{page_flags, read_account, read_integer, read_time};
+use crate::account_params::{page_flags, read_account, read_integer};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -100,6 +100,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AuditListOut>, F
     Ok(Success { data: AuditListOut { items }, flags: page_flags(limit, next, warnings), memory })
 }
 
+/// Account, filter, the `seq` before which the page begins, limit.
 type AuditQuery = (Option<AccountId>, AuditFilter, Option<i64>, usize);
 
 /// Parses the request; `AuditIn` documents its fields.
@@ -112,8 +113,8 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<AuditQuery, F
         actor: fields.text("actor", findings).map(Cow::into_owned),
         actor_id: read_integer(&mut fields, "actor_id", findings),
         hidden_actors: HiddenActors::default(),
-        since: read_time(&mut fields, "since", findings),
-        until: read_time(&mut fields, "until", findings),
+        since: fields.time("since", findings),
+        until: fields.time("until", findings),
     };
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let before = read_cursor(&mut fields, findings, |text| text.parse().ok());

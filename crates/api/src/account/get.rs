@@ -12,6 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which account; only for operator keys.
+// "Own" means the account of the calling key, unlike `AccountIdIn` of accounts/*, which names any account.
 #[request_fields]
 #[schema(example = json!({}))]
 pub(crate) struct OwnAccountIn {

@@ -12,6 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The account's new name.
+// "Own" means the account of the calling key, unlike `UpdateAccountIn` of accounts/*, which names any account.
 #[request_fields]
 #[schema(example = json!({"name": "acme"}))]
 pub(crate) struct UpdateOwnAccountIn {

@@ -6,7 +6,7 @@ use postroad_openapi_macros::request_fields;
 
 use super::account_key_out::NewAccountKeyOut;
 use crate::account_params::{
-    created, read_account, read_idempotency_key, read_networks, read_required_text, read_time,
+    creation_answer, read_account, read_idempotency_key, read_networks, read_required_text,
 };
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
@@ -52,8 +52,8 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewAccountKeyOut
     let mut findings = Findings::default();
     let (account, request, key) = read(&call, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let made = call.app.create_account_key_once(&call.caller, account, request, key.as_ref()).await?;
-    Ok(created(made, NewAccountKeyOut::from, warnings))
+    let created = call.app.create_account_key_once(&call.caller, account, request, key.as_ref()).await?;
+    Ok(creation_answer(created, NewAccountKeyOut::from, warnings))
 }
 
 /// Parses the request; `CreateAccountKeyIn` documents its fields.
@@ -78,7 +78,7 @@ fn read(
         }
     }
     let allow = read_networks(&mut fields, findings).unwrap_or_default();
-    let expires_at = read_time(&mut fields, "expires_at", findings);
+    let expires_at = fields.time("expires_at", findings);
     let account = read_account(&mut fields, findings);
     let key = read_idempotency_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);

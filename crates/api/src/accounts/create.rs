@@ -4,7 +4,7 @@ use postroad_app::accounts::CreationKey;
 use postroad_openapi_macros::request_fields;
 
 use super::account_out::AccountOut;
-use crate::account_params::{created, read_idempotency_key, read_required_text};
+use crate::account_params::{creation_answer, read_idempotency_key, read_required_text};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -36,8 +36,8 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     let mut findings = Findings::default();
     let (name, key) = read(&call, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let made = call.app.create_account_as(&call.caller, &name, key.as_ref()).await?;
-    Ok(created(made, AccountOut::from, warnings))
+    let created = call.app.create_account_as(&call.caller, &name, key.as_ref()).await?;
+    Ok(creation_answer(created, AccountOut::from, warnings))
 }
 
 /// Parses the request; `CreateAccountIn` documents its fields.

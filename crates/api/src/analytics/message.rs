@@ -6,7 +6,7 @@ use postroad_model::Timestamp;
 use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
-use super::metrics_out::seconds;
+use super::metrics_out::rounded_to_milliseconds;
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -122,8 +122,8 @@ impl From<MessageMetrics> for MessageAnalyticsOut {
             first_clicked_at: figures.first_clicked_at.map(Timestamp::to_rfc3339),
             links: links.collect(),
             latency: MessageLatencyOut {
-                first_attempt: seconds(figures.first_attempt_after),
-                sent: seconds(figures.sent_after),
+                first_attempt: rounded_to_milliseconds(figures.first_attempt_after),
+                sent: rounded_to_milliseconds(figures.sent_after),
             },
         }
     }

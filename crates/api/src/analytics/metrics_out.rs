@@ -74,22 +74,22 @@ pub(crate) struct FiguresOut {
 
 impl From<&Figures> for FiguresOut {
     fn from(figures: &Figures) -> Self {
-        let of = |metric| figures.count(metric);
+        let count = |metric| figures.count(metric);
         Self {
             counts: CountsOut {
-                accepted: of(Metric::Accepted),
-                sent: of(Metric::Sent),
-                soft_fail: of(Metric::SoftFail),
-                hard_fail: of(Metric::HardFail),
-                bounced: of(Metric::Bounced),
-                held: of(Metric::Held),
-                complained: of(Metric::Complained),
-                suppressed: of(Metric::Suppressed),
-                opened: of(Metric::Opened),
-                unique_opened: of(Metric::UniqueOpened),
-                clicked: of(Metric::Clicked),
-                unique_clicked: of(Metric::UniqueClicked),
-                unsubscribed: of(Metric::Unsubscribed),
+                accepted: count(Metric::Accepted),
+                sent: count(Metric::Sent),
+                soft_fail: count(Metric::SoftFail),
+                hard_fail: count(Metric::HardFail),
+                bounced: count(Metric::Bounced),
+                held: count(Metric::Held),
+                complained: count(Metric::Complained),
+                suppressed: count(Metric::Suppressed),
+                opened: count(Metric::Opened),
+                unique_opened: count(Metric::UniqueOpened),
+                clicked: count(Metric::Clicked),
+                unique_clicked: count(Metric::UniqueClicked),
+                unsubscribed: count(Metric::Unsubscribed),
             },
             latency: LatencyOut {
                 first_attempt: figures.latency.first_attempt.into(),
@@ -102,7 +102,7 @@ impl From<&Figures> for FiguresOut {
 impl From<&Figures> for RatesOut {
     fn from(figures: &Figures) -> Self {
         let rates = figures.rates();
-        let rounded = |share: Option<f64>| share.map(|share| (share * 1e6).round() / 1e6);
+        let rounded = |rate: Option<f64>| rate.map(|rate| (rate * 1e6).round() / 1e6);
         Self {
             delivery_rate: rounded(rates.delivery),
             bounce_rate: rounded(rates.bounce),
@@ -117,11 +117,15 @@ impl From<&Figures> for RatesOut {
 impl From<Percentiles> for PercentilesOut {
     fn from(percentiles: Percentiles) -> Self {
         let Percentiles { p50, p90, p99 } = percentiles;
-        Self { p50: seconds(p50), p90: seconds(p90), p99: seconds(p99) }
+        Self {
+            p50: rounded_to_milliseconds(p50),
+            p90: rounded_to_milliseconds(p90),
+            p99: rounded_to_milliseconds(p99),
+        }
     }
 }
 
 /// Rounds seconds to milliseconds.
-pub(super) fn seconds(seconds: Option<f64>) -> Option<f64> {
+pub(super) fn rounded_to_milliseconds(seconds: Option<f64>) -> Option<f64> {
     seconds.map(|seconds| (seconds * 1e3).round() / 1e3)
 }

@@ -1,6 +1,6 @@
 //! Filters and warnings that analytics calls share.
 
-use postroad_app::analytics::{Dimension, DimensionValue, Filter, LABELS_MAX, OTHER_LABELS};
+use postroad_app::analytics::{Dimension, DimensionValue, Filter, LIMITED_VALUES_MAX, OTHER_VALUES};
 
 use crate::fields::{Fields, Findings, shortened};
 use crate::json::Json;
@@ -65,7 +65,7 @@ pub(super) fn add_warnings(is_current: bool, has_other: bool, warnings: &mut Vec
     }
     if has_other {
         warnings.push(format!(
-            "This server uses more than {LABELS_MAX} different tags, templates or source addresses; those beyond are counted as `{OTHER_LABELS}`"
+            "This server uses more than {LIMITED_VALUES_MAX} different tags, templates or source addresses; those beyond are counted as `{OTHER_VALUES}`"
         ));
     }
 }

@@ -19,7 +19,7 @@ use crate::time_field::read_time;
 /// Estimated size of one point in an answer, for reserving memory.
 const POINT_BYTES: usize = 700;
 /// Maximum number of entries in `dimensions`, repeated names included; `DIMENSIONS_MAX` limits the different names.
-const DIMENSIONS_GIVEN_MAX: usize = 100;
+const DIMENSION_ENTRIES_MAX: usize = 100;
 
 /// Time range, step and dimensions.
 #[request_fields]
@@ -133,8 +133,8 @@ fn read_zone(fields: &mut Fields<'_>, findings: &mut Findings) -> Zone {
 
 fn read_dimensions(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Dimension> {
     let mut dimensions = Vec::new();
-    let names = fields.array("dimensions", DIMENSIONS_GIVEN_MAX, findings).unwrap_or_default();
-    if names.len() > DIMENSIONS_GIVEN_MAX {
+    let names = fields.array("dimensions", DIMENSION_ENTRIES_MAX, findings).unwrap_or_default();
+    if names.len() > DIMENSION_ENTRIES_MAX {
         findings.problem("/dimensions", format!("There may be at most {DIMENSIONS_MAX} dimensions"));
         return dimensions;
     }

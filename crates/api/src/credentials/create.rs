@@ -6,7 +6,7 @@ use postroad_openapi_macros::request_fields;
 
 use super::credential_out::NewCredentialOut;
 use crate::account_params::{
-    created, read_idempotency_key, read_networks, read_required_id, read_required_text, read_time,
+    creation_answer, read_idempotency_key, read_networks, read_required_id, read_required_text,
 };
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
@@ -53,7 +53,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut
     let request = read(&call, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let credential = call.app.create_credential(&call.caller, request).await?;
-    Ok(created(credential, NewCredentialOut::from, warnings))
+    Ok(creation_answer(credential, NewCredentialOut::from, warnings))
 }
 
 /// Parses the request; `CreateCredentialIn` documents its fields.
@@ -73,7 +73,7 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequ
     let test = fields.flag("test", findings).unwrap_or(false);
     let hold = fields.flag("hold", findings).unwrap_or(false);
     let allow = read_networks(&mut fields, findings).unwrap_or_default();
-    let expires_at = read_time(&mut fields, "expires_at", findings);
+    let expires_at = fields.time("expires_at", findings);
     let idempotency_key = read_idempotency_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     // Only the command line can set a login.

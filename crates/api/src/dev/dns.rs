@@ -34,7 +34,7 @@ pub(crate) fn router(state: DnsState) -> Router {
 
 async fn list(State(state): State<DnsState>) -> Response {
     let answer = json!({ "address": state.dns.address().to_string(), "records": state.dns.list() });
-    envelope::json(StatusCode::OK, answer.to_string())
+    envelope::json_response(StatusCode::OK, answer.to_string())
 }
 
 /// Publishes every record of the domain at once, as a customer does at their DNS service.
@@ -53,11 +53,11 @@ async fn publish(State(state): State<DnsState>, Path(domain): Path<String>) -> R
         Some(LocalRecord { name: record.name, record_type, value: record.value })
     });
     let published = state.dns.publish(local.collect());
-    Ok(envelope::json(StatusCode::OK, json!({ "published": published }).to_string()))
+    Ok(envelope::json_response(StatusCode::OK, json!({ "published": published }).to_string()))
 }
 
 async fn remove(State(state): State<DnsState>, Path(domain): Path<String>) -> Result<Response, Problem> {
     let name = DomainName::parse_entered(&domain).map_err(|_| Problem::NoSuchDomain)?;
     let removed = state.dns.remove(name.as_str());
-    Ok(envelope::json(StatusCode::OK, json!({ "removed": removed }).to_string()))
+    Ok(envelope::json_response(StatusCode::OK, json!({ "removed": removed }).to_string()))
 }

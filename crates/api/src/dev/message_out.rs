@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::problem::Problem;
-use super::query::Extract;
+use super::query::RequestedExtracts;
 use crate::{blocking_pool, envelope};
 
 /// Entry of a list.
@@ -63,21 +63,26 @@ struct AttachmentOut {
 }
 
 /// Shows a message. Parses it off the async threads, because it may be megabytes large.
-pub(super) async fn show_message(message: Arc<CaughtMessage>, wanted: Extract) -> Result<Response, Problem> {
-    let text = blocking_pool::run(move || write(&message, wanted)).await.map_err(|_| Problem::Stopping)?;
-    Ok(envelope::json(StatusCode::OK, text))
+pub(super) async fn show_message(
+    message: Arc<CaughtMessage>,
+    requested: RequestedExtracts,
+) -> Result<Response, Problem> {
+    let text = blocking_pool::run_on_blocking_thread(move || message_json(&message, requested))
+        .await
+        .map_err(|_| Problem::Stopping)?;
+    Ok(envelope::json_response(StatusCode::OK, text))
 }
 
 /// Shows only the links and codes of a message.
 pub(super) async fn show_extracts(message: Arc<CaughtMessage>) -> Result<Response, Problem> {
-    let found = blocking_pool::run(move || extract(&view_message(&message.raw))).await;
+    let found = blocking_pool::run_on_blocking_thread(move || extract(&view_message(&message.raw))).await;
     let Extracted { links, codes } = found.map_err(|_| Problem::Stopping)?;
-    Ok(envelope::json(StatusCode::OK, json!({ "links": links, "codes": codes }).to_string()))
+    Ok(envelope::json_response(StatusCode::OK, json!({ "links": links, "codes": codes }).to_string()))
 }
 
-fn write(message: &CaughtMessage, wanted: Extract) -> String {
+fn message_json(message: &CaughtMessage, requested: RequestedExtracts) -> String {
     let view = view_message(&message.raw);
-    let found = if wanted == Extract::default() { Extracted::default() } else { extract(&view) };
+    let found = if requested == RequestedExtracts::default() { Extracted::default() } else { extract(&view) };
     let attachments = view.attachments.into_iter().map(|attachment| AttachmentOut {
         filename: attachment.filename,
         content_type: attachment.content_type,
@@ -90,8 +95,8 @@ fn write(message: &CaughtMessage, wanted: Extract) -> String {
         plain_body: view.plain_body,
         html_body: view.html_body,
         attachments: attachments.collect(),
-        links: wanted.links.then_some(found.links),
-        codes: wanted.codes.then_some(found.codes),
+        links: requested.links.then_some(found.links),
+        codes: requested.codes.then_some(found.codes),
     };
     serde_json::to_string(&out).expect("texts and numbers can be written")
 }

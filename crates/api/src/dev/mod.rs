@@ -27,7 +27,7 @@ pub use guard::DevAccess;
 pub(crate) use mailpit::router as mailpit_router;
 use message_out::{SummaryOut, show_extracts, show_message};
 use problem::Problem;
-use query::{Extract, ListQuery, WaitQuery};
+use query::{ListQuery, RequestedExtracts, WaitQuery};
 
 /// Page for browsers; also served when mail leaves the machine and no inbox exists.
 pub(crate) fn page_router(inbox: Option<Inbox>) -> Router {
@@ -54,11 +54,11 @@ async fn list(State(inbox): State<Inbox>, RawQuery(query): RawQuery) -> Result<R
     let limit = ListQuery::parse(query.as_deref())?.limit;
     let caught = inbox.list(limit);
     let messages: Vec<_> = caught.iter().map(|message| SummaryOut::of(message)).collect();
-    Ok(envelope::json(StatusCode::OK, json!({ "messages": messages }).to_string()))
+    Ok(envelope::json_response(StatusCode::OK, json!({ "messages": messages }).to_string()))
 }
 
 async fn clear(State(inbox): State<Inbox>) -> Response {
-    envelope::json(StatusCode::OK, json!({ "deleted": inbox.clear() }).to_string())
+    envelope::json_response(StatusCode::OK, json!({ "deleted": inbox.clear() }).to_string())
 }
 
 async fn message(
@@ -66,8 +66,8 @@ async fn message(
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let wanted = Extract::parse(query.as_deref())?;
-    show_message(find(&inbox, &id)?, wanted).await
+    let requested = RequestedExtracts::parse(query.as_deref())?;
+    show_message(find(&inbox, &id)?, requested).await
 }
 
 async fn extract(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Response, Problem> {
@@ -86,9 +86,9 @@ async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Respo
 /// Waits for a message that matches, at most the requested time. The wait also ends when the client closes the
 /// connection, because that drops the call.
 async fn wait(State(inbox): State<Inbox>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
-    let WaitQuery { matcher, extract, time_max } = WaitQuery::parse(query.as_deref())?;
+    let WaitQuery { matcher, extracts, time_max } = WaitQuery::parse(query.as_deref())?;
     match inbox.wait(&matcher, time_max).await {
-        Some(message) => show_message(message, extract).await,
+        Some(message) => show_message(message, extracts).await,
         None => Err(Problem::TimeIsUp(time_max)),
     }
 }

@@ -11,7 +11,7 @@ use axum::response::Response;
 use postroad_delivery::Inbox;
 
 /// Maximum number of messages on the page; the JSON list has more.
-const SHOWN_MAX: usize = 50;
+const MESSAGES_SHOWN_MAX: usize = 50;
 const HEAD: &str = include_str!("page_head.html");
 
 pub(super) async fn show(State(inbox): State<Option<Inbox>>) -> Response {
@@ -40,7 +40,7 @@ fn render(inbox: Option<&Inbox>) -> String {
 }
 
 fn push_messages(page: &mut String, inbox: &Inbox) {
-    let messages = inbox.list(SHOWN_MAX);
+    let messages = inbox.list(MESSAGES_SHOWN_MAX);
     if messages.is_empty() {
         page.push_str(
             "<p class=empty>Nothing was caught yet. Send a message with the <code>curl</code> line that \

@@ -105,6 +105,6 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, code, message) = self.row();
-        envelope::json(status, json!({ "code": code, "message": message }).to_string())
+        envelope::json_response(status, json!({ "code": code, "message": message }).to_string())
     }
 }

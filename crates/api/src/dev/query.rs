@@ -25,59 +25,60 @@ impl ListQuery {
         for (name, value) in pairs(query) {
             match name.as_str() {
                 "limit" => {
-                    limit = value.parse().map_err(|_| bad("`limit` must be a whole number, 0 or more"))?;
+                    limit =
+                        value.parse().map_err(|_| bad_query("`limit` must be a whole number, 0 or more"))?;
                 }
-                _ => return Err(unknown(&name, "limit")),
+                _ => return Err(unknown_parameter(&name, "limit")),
             }
         }
         Ok(Self { limit: limit.min(LIMIT_MAX) })
     }
 }
 
-/// Parts of a message that are added to its JSON on request.
+/// What a call extracts from a message's text and adds to its JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Extract {
+pub(super) struct RequestedExtracts {
     pub(super) links: bool,
     pub(super) codes: bool,
 }
 
-impl Extract {
+impl RequestedExtracts {
     /// Parses the query of a call that shows one message.
     pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
-        let mut extract = Self::default();
+        let mut extracts = Self::default();
         for (name, value) in pairs(query) {
             match name.as_str() {
-                "extract" => extract = Self::parse_value(&value)?,
-                _ => return Err(unknown(&name, "extract")),
+                "extract" => extracts = Self::parse_value(&value)?,
+                _ => return Err(unknown_parameter(&name, "extract")),
             }
         }
-        Ok(extract)
+        Ok(extracts)
     }
 
     fn parse_value(value: &str) -> Result<Self, Problem> {
-        let mut extract = Self::default();
+        let mut extracts = Self::default();
         for part in value.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             match part {
-                "links" => extract.links = true,
-                "codes" => extract.codes = true,
-                _ => return Err(bad("`extract` must be `links`, `codes` or `links,codes`")),
+                "links" => extracts.links = true,
+                "codes" => extracts.codes = true,
+                _ => return Err(bad_query("`extract` must be `links`, `codes` or `links,codes`")),
             }
         }
-        Ok(extract)
+        Ok(extracts)
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WaitQuery {
     pub(super) matcher: MessageMatcher,
-    pub(super) extract: Extract,
+    pub(super) extracts: RequestedExtracts,
     pub(super) time_max: Duration,
 }
 
 impl WaitQuery {
     pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
         let mut matcher = MessageMatcher::default();
-        let mut extract = Extract::default();
+        let mut extracts = RequestedExtracts::default();
         let mut time_max = WAIT_DEFAULT;
         for (name, value) in pairs(query) {
             match name.as_str() {
@@ -88,12 +89,12 @@ impl WaitQuery {
                 "text" => matcher.text = Some(value),
                 "since" if value.is_empty() => matcher.since = None,
                 "since" => matcher.since = Some(parse_time(&value)?),
-                "extract" => extract = Extract::parse_value(&value)?,
+                "extract" => extracts = RequestedExtracts::parse_value(&value)?,
                 "timeout" => time_max = parse_seconds(&value)?,
-                _ => return Err(unknown(&name, "to, subject, text, since, extract, timeout")),
+                _ => return Err(unknown_parameter(&name, "to, subject, text, since, extract, timeout")),
             }
         }
-        Ok(Self { matcher, extract, time_max: time_max.min(WAIT_MAX) })
+        Ok(Self { matcher, extracts, time_max: time_max.min(WAIT_MAX) })
     }
 }
 
@@ -101,14 +102,14 @@ fn parse_seconds(text: &str) -> Result<Duration, Problem> {
     let seconds = text.strip_suffix('s').unwrap_or(text).parse().ok();
     match seconds.filter(|seconds: &f64| *seconds >= 0.0) {
         Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).unwrap_or(WAIT_MAX)),
-        None => Err(bad("`timeout` must be a number of seconds, 0 or more")),
+        None => Err(bad_query("`timeout` must be a number of seconds, 0 or more")),
     }
 }
 
 fn parse_time(text: &str) -> Result<Timestamp, Problem> {
     // A `+` typed without escaping is decoded as a space.
     Timestamp::parse_rfc3339(&text.replace(' ', "+"))
-        .ok_or_else(|| bad("`since` must be a time such as 2026-11-16T12:00:00Z"))
+        .ok_or_else(|| bad_query("`since` must be a time such as 2026-11-16T12:00:00Z"))
 }
 
 /// Reads `user+tag@example.com` typed without escaping, which form decoding turns into `user tag@example.com`.
@@ -122,11 +123,11 @@ fn pairs(query: Option<&str>) -> impl Iterator<Item = (String, String)> {
     form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned()
 }
 
-fn bad(text: &str) -> Problem {
+fn bad_query(text: &str) -> Problem {
     Problem::BadQuery(text.to_owned())
 }
 
-fn unknown(name: &str, known: &str) -> Problem {
+fn unknown_parameter(name: &str, known: &str) -> Problem {
     Problem::BadQuery(format!("Unknown parameter `{name}`; known parameters: {known}"))
 }
 
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_read() {
+    fn list_and_wait_queries_are_parsed() {
         assert_eq!(ListQuery::parse(None).unwrap().limit, 500);
         assert_eq!(ListQuery::parse(Some("limit=3")).unwrap().limit, 3);
         assert_eq!(ListQuery::parse(Some("limit=999999")).unwrap().limit, 10_000);
@@ -157,17 +158,23 @@ mod tests {
     }
 
     #[test]
-    fn conditions_and_extras_are_read() {
+    fn wait_conditions_and_extracts_are_parsed() {
         let query =
             WaitQuery::parse(Some("text=a+code&since=2026-11-16T12:00:00%2B01:00&extract=codes,links"));
-        let WaitQuery { matcher, extract, .. } = query.unwrap();
+        let WaitQuery { matcher, extracts, .. } = query.unwrap();
         assert_eq!(matcher.text.as_deref(), Some("a code"));
         assert_eq!(matcher.since, Timestamp::parse_rfc3339("2026-11-16T11:00:00Z"));
-        assert_eq!(extract, Extract { links: true, codes: true });
+        assert_eq!(extracts, RequestedExtracts { links: true, codes: true });
         let query = WaitQuery::parse(Some("since=&extract=")).unwrap();
-        assert_eq!((query.matcher, query.extract), (MessageMatcher::default(), Extract::default()));
-        assert_eq!(Extract::parse(Some("extract=links")).unwrap(), Extract { links: true, codes: false });
-        assert!(Extract::parse(Some("limit=1")).is_err());
+        assert_eq!(
+            (query.matcher, query.extracts),
+            (MessageMatcher::default(), RequestedExtracts::default())
+        );
+        assert_eq!(
+            RequestedExtracts::parse(Some("extract=links")).unwrap(),
+            RequestedExtracts { links: true, codes: false }
+        );
+        assert!(RequestedExtracts::parse(Some("limit=1")).is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use postroad_openapi_macros::request_fields;
 
 use super::domain_out::DomainOut;
 use super::shared_params::{read_dkim_key, read_name, read_owner};
-use crate::account_params::{created, read_idempotency_key};
+use crate::account_params::{creation_answer, read_idempotency_key};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -54,10 +54,10 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
     let request = read(&call, &mut findings)?;
     let mut warnings = findings.reject_problems()?;
     let CreateParams { owner, name, key, creation } = request;
-    let made = call.app.create_domain_as(&call.caller, owner, &name, key, creation).await?;
-    let account_id = made.value.domain.account_id;
+    let created = call.app.create_domain_as(&call.caller, owner, &name, key, creation).await?;
+    let account_id = created.value.domain.account_id;
     warnings.extend(call.app.ceiling_warning(account_id, LimitedObject::Domains).await);
-    Ok(created(made, DomainOut::from, warnings))
+    Ok(creation_answer(created, DomainOut::from, warnings))
 }
 
 struct CreateParams {

@@ -1,7 +1,7 @@
 //! domains/list: the domains of a server and its account, or of an account and its servers.
 
 use crate::documented::ToSchema;
-use postroad_app::domains::{ListedDomains, NamedOwner};
+use postroad_app::domains::{DomainListFilter, NamedOwner};
 use postroad_model::{DomainId, DomainName};
 use postroad_openapi_macros::request_fields;
 use serde::Serialize;
@@ -68,7 +68,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainListOut>, 
 #[derive(Debug)]
 pub(crate) struct ListRequest {
     owner: NamedOwner,
-    listed: ListedDomains,
+    listed: DomainListFilter,
     after: Option<DomainId>,
     limit: usize,
 }
@@ -84,7 +84,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ListRequest, 
         let parsed = DomainName::parse_entered(&name);
         parsed.inspect_err(|problem| findings.problem("/name", format!("`name`: {problem}"))).ok()
     });
-    let listed = ListedDomains { name, verified: fields.flag("verified", findings) };
+    let listed = DomainListFilter { name, verified: fields.flag("verified", findings) };
     fields.finish(findings);
     Ok(ListRequest { owner, listed, after, limit })
 }

@@ -26,7 +26,7 @@ pub(crate) async fn handle(mut call: AccountCall) -> Result<Success<DomainOut>, 
     let (owner, name) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     // Looking up the records may take long; the request's memory is freed before.
-    call.release_request();
+    call.free_request();
     let checked = call.app.verify_domain_as(&call.caller, owner, &name).await.map_err(Failure::from);
     let resets_in = checked.as_ref().map_or(Duration::ZERO, |view| call.app.verify_again_in(&view.domain));
     let mut answer = Success::with_warnings(checked.map(DomainOut::from), warnings)?;

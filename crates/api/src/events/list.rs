@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::documented::ToSchema;
 use postroad_app::{FeedRequest, FeedStart};
-use postroad_events::body::standard;
+use postroad_events::body::standard_body;
 use postroad_model::{EventCursor, EventKind, EventSet, MessageId};
 use postroad_openapi_macros::request_fields;
 use serde::Serialize;
@@ -63,12 +63,12 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<EventListOut>, Fail
     let mut findings = Findings::default();
     let request = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    call.release_request();
+    call.free_request();
     let page = call.app.list_events(call.caller.server_id, request).await?;
     let pagination = Pagination::of_stream(request.limit, &page.next.to_string(), page.has_more);
     let flags = Flags { pagination: Some(pagination), warnings, ..Flags::default() };
     let memory = call.reserve_answer(page.events.len() * EVENT_BYTES).await?.into();
-    let items = page.events.iter().map(standard).collect();
+    let items = page.events.iter().map(standard_body).collect();
     Ok(Success { data: EventListOut { items }, flags, memory })
 }
 

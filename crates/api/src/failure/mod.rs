@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod code;
 mod from_refusals;
-mod words;
+mod refusal_texts;
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 
 #[cfg(test)]
 pub(crate) use self::code::ErrorCode;
-use self::words::{account_code_and_text, denial_text, key_code_and_header};
+use self::refusal_texts::{account_code_and_text, denial_text, key_code_and_header};
 use crate::rate_limit::RateLimit;
 
 /// Maximum number of characters of a refused method that the answer shows.
@@ -39,6 +39,7 @@ pub(crate) struct Failure {
     pub(crate) rate_limit: Option<Box<RateLimit>>,
 }
 
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum Reason {
     UnknownEndpoint,

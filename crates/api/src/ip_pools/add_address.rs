@@ -7,7 +7,7 @@ use postroad_openapi_macros::request_fields;
 
 use super::pool_out::PoolOut;
 use super::shared_params::{read_address, read_weight};
-use crate::account_params::{created, read_idempotency_key, read_required_id, read_required_text};
+use crate::account_params::{creation_answer, read_idempotency_key, read_required_id, read_required_text};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -48,7 +48,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failur
     let request = read(&call.headers, &call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let added = call.app.add_pool_address(&call.caller, request).await?;
-    Ok(created(added, PoolOut::from, warnings))
+    Ok(creation_answer(added, PoolOut::from, warnings))
 }
 
 /// Parses the request; `AddAddressIn` documents its fields.

@@ -5,7 +5,7 @@ use postroad_app::ip_pools::NewPoolRequest;
 use postroad_openapi_macros::request_fields;
 
 use super::pool_out::PoolOut;
-use crate::account_params::{created, read_account, read_idempotency_key, read_required_text};
+use crate::account_params::{creation_answer, read_account, read_idempotency_key, read_required_text};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -43,8 +43,8 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failur
     let mut findings = Findings::default();
     let request = read(&call.headers, &call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let made = call.app.create_ip_pool(&call.caller, request).await?;
-    Ok(created(made, PoolOut::from, warnings))
+    let created = call.app.create_ip_pool(&call.caller, request).await?;
+    Ok(creation_answer(created, PoolOut::from, warnings))
 }
 
 /// Parses the request; `CreatePoolIn` documents its fields.

@@ -14,6 +14,7 @@ use postroad_app::FieldProblem;
 
 pub(crate) use number::Number;
 
+/// Entries of an object: names and values.
 pub(crate) type Object<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -26,16 +27,16 @@ pub(crate) enum Json<'a> {
     /// Entries in the order of the text; if a name occurs twice, the last entry is kept.
     Object(Object<'a>),
     /// Object in an array that is a field of the request.
-    Item(Item<'a>),
+    UnparsedObject(UnparsedObject<'a>),
 }
 
 /// Text of an object that was checked but is not parsed yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Item<'a>(&'a str);
+pub(crate) struct UnparsedObject<'a>(&'a str);
 
-impl<'a> Item<'a> {
-    pub(crate) fn read(self) -> Object<'a> {
-        parse::parse_item(self.0)
+impl<'a> UnparsedObject<'a> {
+    pub(crate) fn parse(self) -> Object<'a> {
+        parse::parse_unparsed(self.0)
     }
 }
 
@@ -49,7 +50,7 @@ impl Json<'_> {
             Self::Number(_) => "Integer",
             Self::Text(_) => "String",
             Self::Array(_) => "Array",
-            Self::Object(_) | Self::Item(_) => "Object",
+            Self::Object(_) | Self::UnparsedObject(_) => "Object",
         }
     }
 }
@@ -139,8 +140,10 @@ mod tests {
         let many = format!("{{\"a\":[{}0]}}", format!("{{{}}},", keys.join(",")).repeat(1_000));
         let object = parse_object(many.as_bytes()).unwrap();
         let Json::Array(items) = &object[0].1 else { panic!("it is one list") };
-        let Some(Json::Item(item)) = items.get(999) else { panic!("the objects of the list are items") };
-        assert_eq!(item.read().len(), 30);
+        let Some(Json::UnparsedObject(object)) = items.get(999) else {
+            panic!("the objects of the list are not parsed yet")
+        };
+        assert_eq!(object.parse().len(), 30);
         let wide = format!("{{\"a\":[{{\"b\":[{}0]}}]}}", "0,".repeat(100_000));
         assert!(parse_object(wide.as_bytes()).unwrap_err().message.contains("too many values"));
         let digits = format!("{{\"a\":{}}}", "1".repeat(2_000));

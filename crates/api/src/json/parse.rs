@@ -8,17 +8,17 @@ use memchr::memchr2;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::number::Number;
-use super::{Item, Json, Object};
+use super::{Json, Object, UnparsedObject};
 
 const DEPTH_MAX: usize = 128;
-/// Arrays and objects may take this many bytes plus the length of the text.
-const LISTS_BYTES: usize = 512 << 10;
+/// Arrays and objects may take this many bytes of memory, plus the length of the text.
+const CONTAINER_BYTES_BASE: usize = 512 << 10;
 /// Longest number that is accepted, in bytes.
 const NUMBER_BYTES_MAX: usize = 300;
 /// Nesting depth of an array that is a field of the request.
-const REQUEST_LIST_DEPTH: usize = 2;
-/// Objects with at most this many entries are searched for duplicate names without further memory.
-const FEW_ENTRIES: usize = 16;
+const REQUEST_ARRAY_DEPTH: usize = 2;
+/// Objects with at most this many entries are searched for duplicate names by comparing all pairs, which takes no memory.
+const PAIRWISE_ENTRIES_MAX: usize = 16;
 
 enum Fault {
     Syntax,
@@ -32,8 +32,8 @@ enum Fault {
 pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| format!("invalid unicode code point at {}", position(bytes, error.valid_up_to())))?;
-    let lists_left = LISTS_BYTES + bytes.len();
-    let mut parser = Parser { text, at: 0, depth: 0, lists_left, only_checks: false };
+    let container_bytes_left = CONTAINER_BYTES_BASE + bytes.len();
+    let mut parser = Parser { text, at: 0, depth: 0, container_bytes_left, only_checks: false };
     parser.document().map_err(|fault| {
         let message = match fault {
             Fault::Syntax => match serde_json::from_slice::<Skipped>(bytes) {
@@ -50,13 +50,18 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
 }
 
 /// Parses an object whose text was checked before.
-pub(super) fn parse_item(text: &str) -> Object<'_> {
-    // `Parser::item` checked the limit for arrays and objects, so no limit applies to this parse.
-    let mut parser =
-        Parser { text, at: 0, depth: REQUEST_LIST_DEPTH, lists_left: usize::MAX, only_checks: false };
+pub(super) fn parse_unparsed(text: &str) -> Object<'_> {
+    // `Parser::unparsed_object` checked the limit for arrays and objects, so no limit applies to this parse.
+    let mut parser = Parser {
+        text,
+        at: 0,
+        depth: REQUEST_ARRAY_DEPTH,
+        container_bytes_left: usize::MAX,
+        only_checks: false,
+    };
     match parser.document() {
         Ok(Json::Object(object)) => object,
-        _ => unreachable!("only objects that were read once become items"),
+        _ => unreachable!("only text that was checked becomes an `UnparsedObject`"),
     }
 }
 
@@ -72,7 +77,7 @@ struct Parser<'a> {
     at: usize,
     depth: usize,
     /// Bytes that further arrays and objects may take.
-    lists_left: usize,
+    container_bytes_left: usize,
     /// Whether values are dropped after the check, so that texts with escapes need not be copied.
     only_checks: bool,
 }
@@ -100,19 +105,19 @@ impl<'a> Parser<'a> {
             b'"' => self.string().map(Json::Text),
             b'{' => self.nested(Self::object),
             b'[' => self.nested(Self::array),
-            b't' => self.word("true", Json::Bool(true)),
-            b'f' => self.word("false", Json::Bool(false)),
-            b'n' => self.word("null", Json::Null),
+            b't' => self.literal("true", Json::Bool(true)),
+            b'f' => self.literal("false", Json::Bool(false)),
+            b'n' => self.literal("null", Json::Null),
             b'-' | b'0'..=b'9' => self.number(),
             _ => Err(Fault::Syntax),
         }
     }
 
-    fn word(&mut self, word: &str, value: Json<'a>) -> Result<Json<'a>, Fault> {
-        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+    fn literal(&mut self, literal: &str, value: Json<'a>) -> Result<Json<'a>, Fault> {
+        if !self.text.as_bytes()[self.at..].starts_with(literal.as_bytes()) {
             return Err(Fault::Syntax);
         }
-        self.at += word.len();
+        self.at += literal.len();
         Ok(value)
     }
 
@@ -134,8 +139,8 @@ impl<'a> Parser<'a> {
             return Ok(Json::Array(values));
         }
         loop {
-            let is_item = self.depth == REQUEST_LIST_DEPTH && self.next_token() == Some(b'{');
-            let value = if is_item { self.item()? } else { self.value()? };
+            let stays_unparsed = self.depth == REQUEST_ARRAY_DEPTH && self.next_token() == Some(b'{');
+            let value = if stays_unparsed { self.unparsed_object()? } else { self.value()? };
             self.push(&mut values, value)?;
             if self.take_comma_or_end(b']')? {
                 self.shrink(&mut values);
@@ -146,13 +151,13 @@ impl<'a> Parser<'a> {
 
     /// Checks an object, and keeps only its text. Arrays and objects in it count against the limit only during the
     /// check.
-    fn item(&mut self) -> Result<Json<'a>, Fault> {
-        let (start, lists_left) = (self.at, self.lists_left);
+    fn unparsed_object(&mut self) -> Result<Json<'a>, Fault> {
+        let (start, container_bytes_left) = (self.at, self.container_bytes_left);
         self.only_checks = true;
         self.value()?;
         self.only_checks = false;
-        self.lists_left = lists_left;
-        Ok(Json::Item(Item(&self.text[start..self.at])))
+        self.container_bytes_left = container_bytes_left;
+        Ok(Json::UnparsedObject(UnparsedObject(&self.text[start..self.at])))
     }
 
     fn object(&mut self) -> Result<Json<'a>, Fault> {
@@ -173,7 +178,7 @@ impl<'a> Parser<'a> {
             let value = self.value()?;
             self.push(&mut entries, (name, value))?;
             if self.take_comma_or_end(b'}')? {
-                keep_last(&mut entries);
+                keep_last_of_duplicates(&mut entries);
                 self.shrink(&mut entries);
                 return Ok(Json::Object(entries));
             }
@@ -193,8 +198,8 @@ impl<'a> Parser<'a> {
     fn push<T>(&mut self, list: &mut Vec<T>, value: T) -> Result<(), Fault> {
         if list.len() == list.capacity() {
             let more = list.capacity().max(4);
-            let left = self.lists_left.checked_sub(more * size_of::<T>());
-            self.lists_left = left.ok_or(Fault::TooManyValues)?;
+            let left = self.container_bytes_left.checked_sub(more * size_of::<T>());
+            self.container_bytes_left = left.ok_or(Fault::TooManyValues)?;
             list.reserve_exact(more);
         }
         list.push(value);
@@ -205,7 +210,7 @@ impl<'a> Parser<'a> {
     fn shrink<T>(&mut self, list: &mut Vec<T>) {
         let before = list.capacity();
         list.shrink_to_fit();
-        self.lists_left += (before - list.capacity()) * size_of::<T>();
+        self.container_bytes_left += (before - list.capacity()) * size_of::<T>();
     }
 
     fn number(&mut self) -> Result<Json<'a>, Fault> {
@@ -233,6 +238,7 @@ impl<'a> Parser<'a> {
         Ok(Json::Number(number))
     }
 
+    /// Consumes the next byte if it is wanted; returns the number of consumed bytes.
     fn take_if(&mut self, is_wanted: impl Fn(u8) -> bool) -> usize {
         let taken = usize::from(self.peek().is_some_and(is_wanted));
         self.at += taken;
@@ -385,8 +391,8 @@ impl<'de> Visitor<'de> for Skipped {
 }
 
 /// Keeps the last of several entries with the same name.
-fn keep_last(entries: &mut Object<'_>) {
-    if entries.len() <= FEW_ENTRIES {
+fn keep_last_of_duplicates(entries: &mut Object<'_>) {
+    if entries.len() <= PAIRWISE_ENTRIES_MAX {
         let mut at = 0;
         while at < entries.len() {
             let (name, later) = (&entries[at].0, &entries[at + 1..]);
@@ -429,7 +435,7 @@ mod tests {
             Json::Object(entries) => {
                 entries.iter().map(|(name, value)| (name.to_string(), value_of(value))).collect()
             }
-            Json::Item(item) => value_of(&Json::Object(item.read())),
+            Json::UnparsedObject(object) => value_of(&Json::Object(object.parse())),
         }
     }
 
@@ -476,7 +482,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_parses_exactly_what_serde_json_parses(text in nearly_json()) {
+        fn the_parser_agrees_with_serde_json(text in nearly_json()) {
             let ours = parse(text.as_bytes()).ok().map(|json| value_of(&json));
             let theirs: Option<serde_json::Value> = serde_json::from_str(&text).ok();
             prop_assert_eq!(ours, theirs, "{}", text);

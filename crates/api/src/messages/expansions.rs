@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_fetched_than_needed() {
+    fn only_the_needed_detail_and_bytes_are_fetched() {
         assert_eq!(read("[]").0.detail(), MessageDetail::Summary);
         assert_eq!(read(r#"["details", "activity_entries"]"#).0.detail(), MessageDetail::Record);
         assert!(!read(r#"["details", "activity_entries"]"#).0.needs_bytes());

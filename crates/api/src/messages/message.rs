@@ -80,7 +80,7 @@ async fn find(
     let FoundMessage { summary, record } = found.map_err(|error| id.failure(error))?;
     let mut out = MessageOut { id: summary.id.0, token: summary.token.0, ..MessageOut::default() };
     let Some(record) = record else { return Ok((out, None)) };
-    describe(&mut out, &record, call.app.message_size(&record), &expansions);
+    add_record_parts(&mut out, &record, call.app.message_size(&record), &expansions);
     if expansions.has(Expansion::ActivityEntries) {
         let activity = call.app.list_activity(&call.caller, record.id).await?;
         out.activity_entries = Some(ActivityOut::of(activity));
@@ -94,8 +94,8 @@ async fn find(
     let (app, caller) = (call.app.clone(), call.caller.clone());
     let work = async move {
         match app.read_message_bytes(&caller, &record).await? {
-            Some(bytes) => add_content(&mut out, bytes, &expansions),
-            None => set_content_to_null(&mut out, &expansions),
+            Some(bytes) => add_content_parts(&mut out, bytes, &expansions),
+            None => set_content_parts_to_null(&mut out, &expansions),
         }
         Ok((out, memory))
     };
@@ -103,14 +103,14 @@ async fn find(
 }
 
 /// Fills in the parts that come from database rows.
-fn describe(out: &mut MessageOut, record: &Message, size: u64, expansions: &Expansions) {
+fn add_record_parts(out: &mut MessageOut, record: &Message, size: u64, expansions: &Expansions) {
     out.status = expansions.has(Expansion::Status).then(|| StatusOut::from(record));
     out.details = expansions.has(Expansion::Details).then(|| DetailsOut::new(record, size));
     out.inspection = expansions.has(Expansion::Inspection).then(InspectionOut::default);
 }
 
 /// Fills in the parts that come from the message content.
-fn add_content(out: &mut MessageOut, bytes: Vec<u8>, expansions: &Expansions) {
+fn add_content_parts(out: &mut MessageOut, bytes: Vec<u8>, expansions: &Expansions) {
     if expansions.needs_mime() {
         let mut view = view_message(&bytes);
         let attachments = || OrNull(Some(AttachmentOut::list(&mut view)));
@@ -124,7 +124,7 @@ fn add_content(out: &mut MessageOut, bytes: Vec<u8>, expansions: &Expansions) {
 
 /// Sets the content parts to null: retention or an erasure has removed the body, or the message is the service's own
 /// mail, whose body is never shown.
-fn set_content_to_null(out: &mut MessageOut, expansions: &Expansions) {
+fn set_content_parts_to_null(out: &mut MessageOut, expansions: &Expansions) {
     out.attachments = expansions.has(Expansion::Attachments).then_some(OrNull(None));
     out.plain_body = expansions.has(Expansion::PlainBody).then_some(OrNull(None));
     out.html_body = expansions.has(Expansion::HtmlBody).then_some(OrNull(None));

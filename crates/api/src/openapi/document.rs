@@ -145,7 +145,7 @@ use crate::{
         (name = "server", description = "The settings of the key's server; `read` or `full` to look, `full` to change"),
     ),
     components(schemas(FailureEnvelope<'static>)),
-    modifiers(&EveryCall, &TimelineKinds),
+    modifiers(&KeysAndFailures, &TimelineKinds),
 )]
 struct Document;
 
@@ -176,9 +176,9 @@ fn keys_of(path: &str) -> &'static [&'static str] {
 }
 
 /// Adds the parts that all operations share: the keys and the failures.
-struct EveryCall;
+struct KeysAndFailures;
 
-impl Modify for EveryCall {
+impl Modify for KeysAndFailures {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let components = document.components.get_or_insert_default();
         for (scheme, header, description) in KEYS {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     /// JSON pointers of all fields in a request's schema, nested objects included.
-    fn documented(name: &str) -> BTreeSet<String> {
+    fn documented_fields(name: &str) -> BTreeSet<String> {
         fn walk(document: &Value, schema: &Value, pointer: &str, found: &mut BTreeSet<String>) {
             if let Some(reference) = schema["$ref"].as_str() {
                 walk(document, document.pointer(&reference[1..]).unwrap(), pointer, found);
@@ -295,49 +295,49 @@ mod tests {
         let mut fields = Fields::of_request(json::parse_object(nested).unwrap());
         send::message::read(&mut fields, &postroad_model::Limits::default(), &mut message);
         fields.text(idempotency::FIELD, &mut message);
-        assert_eq!(message.read_fields, documented("SendMessageIn"));
+        assert_eq!(message.read_fields, documented_fields("SendMessageIn"));
 
         let mut raw = Findings::default();
         let mut fields = Fields::of_request(Vec::new());
         send::raw::read(&mut fields, &mut raw);
         fields.text(idempotency::FIELD, &mut raw);
-        assert_eq!(raw.read_fields, documented("SendRawIn"));
+        assert_eq!(raw.read_fields, documented_fields("SendRawIn"));
 
         let mut batch = Findings::default();
         let mut fields = Fields::of_request(Vec::new());
         send::batch::read(&mut fields, &mut batch);
         fields.text(idempotency::FIELD, &mut batch);
-        let own = documented("SendBatchIn").into_iter().filter(|name| !name.starts_with("/messages/"));
+        let own = documented_fields("SendBatchIn").into_iter().filter(|name| !name.starts_with("/messages/"));
         assert_eq!(batch.read_fields, own.collect());
 
         let mut cancel = Findings::default();
         send::cancel::read(b"{}", &mut cancel).unwrap();
-        assert_eq!(cancel.read_fields, documented("CancelIn"));
+        assert_eq!(cancel.read_fields, documented_fields("CancelIn"));
         let mut reschedule = Findings::default();
         send::reschedule::read(b"{}", &mut reschedule).unwrap();
-        assert_eq!(reschedule.read_fields, documented("RescheduleIn"));
+        assert_eq!(reschedule.read_fields, documented_fields("RescheduleIn"));
 
         let mut one = Findings::default();
         messages::message::read(b"{}", &mut one).unwrap();
-        assert_eq!(one.read_fields, documented("MessageIn"));
+        assert_eq!(one.read_fields, documented_fields("MessageIn"));
 
         let mut deliveries = Findings::default();
         messages::deliveries::read(b"{}", &mut deliveries).unwrap();
-        assert_eq!(deliveries.read_fields, documented("DeliveriesIn"));
+        assert_eq!(deliveries.read_fields, documented_fields("DeliveriesIn"));
 
         let filtered = br#"{"filters": {}}"#;
         let mut findings = Findings::default();
         analytics::summary::read(filtered, &mut findings).unwrap();
-        assert_eq!(findings.read_fields, documented("SummaryIn"));
+        assert_eq!(findings.read_fields, documented_fields("SummaryIn"));
         let mut findings = Findings::default();
         analytics::timeseries::read(filtered, &mut findings).unwrap();
-        assert_eq!(findings.read_fields, documented("TimeseriesIn"));
+        assert_eq!(findings.read_fields, documented_fields("TimeseriesIn"));
         let mut findings = Findings::default();
         analytics::top::read(filtered, &mut findings).unwrap();
-        assert_eq!(findings.read_fields, documented("TopIn"));
+        assert_eq!(findings.read_fields, documented_fields("TopIn"));
         let mut findings = Findings::default();
         analytics::message::read(b"{}", &mut findings).unwrap();
-        assert_eq!(findings.read_fields, documented("MessageAnalyticsIn"));
+        assert_eq!(findings.read_fields, documented_fields("MessageAnalyticsIn"));
     }
 
     #[test]
@@ -352,35 +352,35 @@ mod tests {
         let none = axum::http::HeaderMap::new();
         assert_eq!(
             read_fields_of(|text, f| webhooks::create::read(&none, text, f)),
-            documented("CreateWebhookIn")
+            documented_fields("CreateWebhookIn")
         );
-        assert_eq!(read_fields_of(webhooks::get::read), documented("WebhookIdIn"));
-        assert_eq!(read_fields_of(webhooks::list::read), documented("ListWebhooksIn"));
-        assert_eq!(read_fields_of(webhooks::update::read), documented("UpdateWebhookIn"));
-        assert_eq!(read_fields_of(webhooks::test::read), documented("TestWebhookIn"));
-        assert_eq!(read_fields_of(webhooks::attempts::read), documented("WebhookAttemptsIn"));
-        assert_eq!(read_fields_of(webhooks::replay::read), documented("ReplayWebhookIn"));
-        assert_eq!(read_fields_of(events::list::read), documented("ListEventsIn"));
+        assert_eq!(read_fields_of(webhooks::get::read), documented_fields("WebhookIdIn"));
+        assert_eq!(read_fields_of(webhooks::list::read), documented_fields("ListWebhooksIn"));
+        assert_eq!(read_fields_of(webhooks::update::read), documented_fields("UpdateWebhookIn"));
+        assert_eq!(read_fields_of(webhooks::test::read), documented_fields("TestWebhookIn"));
+        assert_eq!(read_fields_of(webhooks::attempts::read), documented_fields("WebhookAttemptsIn"));
+        assert_eq!(read_fields_of(webhooks::replay::read), documented_fields("ReplayWebhookIn"));
+        assert_eq!(read_fields_of(events::list::read), documented_fields("ListEventsIn"));
     }
 
     #[test]
     fn documented_conditions_of_a_search_are_those_that_are_read() {
         let mut findings = Findings::default();
         messages::search::read(b"{}", &mut findings).unwrap();
-        assert_eq!(findings.read_fields, documented("SearchMessagesIn"));
+        assert_eq!(findings.read_fields, documented_fields("SearchMessagesIn"));
         let mut findings = Findings::default();
         messages::actions::read(b"{}", &mut findings).unwrap();
-        assert_eq!(findings.read_fields, documented("ChangeMessagesIn"));
+        assert_eq!(findings.read_fields, documented_fields("ChangeMessagesIn"));
         let mut findings = Findings::default();
         messages::erase::read(b"{}", &mut findings).unwrap();
-        assert_eq!(findings.read_fields, documented("EraseMessagesIn"));
+        assert_eq!(findings.read_fields, documented_fields("EraseMessagesIn"));
         let mut findings = Findings::default();
         jobs::get::read(b"{}", &mut findings).unwrap();
-        assert_eq!(findings.read_fields, documented("JobIn"));
+        assert_eq!(findings.read_fields, documented_fields("JobIn"));
     }
 
     #[test]
-    fn documented_kinds_of_timeline_items_are_all() {
+    fn documented_kinds_of_timeline_items_are_complete() {
         let document: Value = serde_json::from_str(&openapi_json()).unwrap();
         let kind = document.pointer("/components/schemas/TimelineItemOut/properties/kind/description");
         let kind = kind.and_then(Value::as_str).unwrap();
@@ -399,12 +399,12 @@ mod tests {
             }
             findings.read_fields
         }
-        assert_eq!(read_fields_of(suppressions::list::read), documented("ListSuppressionsIn"));
-        assert_eq!(read_fields_of(suppressions::get::read), documented("GetSuppressionIn"));
-        assert_eq!(read_fields_of(suppressions::add::read), documented("AddSuppressionIn"));
-        assert_eq!(read_fields_of(suppressions::remove::read), documented("RemoveSuppressionIn"));
-        assert_eq!(read_fields_of(suppressions::import::read), documented("ImportSuppressionsIn"));
-        assert_eq!(read_fields_of(suppressions::export::read), documented("ExportSuppressionsIn"));
+        assert_eq!(read_fields_of(suppressions::list::read), documented_fields("ListSuppressionsIn"));
+        assert_eq!(read_fields_of(suppressions::get::read), documented_fields("GetSuppressionIn"));
+        assert_eq!(read_fields_of(suppressions::add::read), documented_fields("AddSuppressionIn"));
+        assert_eq!(read_fields_of(suppressions::remove::read), documented_fields("RemoveSuppressionIn"));
+        assert_eq!(read_fields_of(suppressions::import::read), documented_fields("ImportSuppressionsIn"));
+        assert_eq!(read_fields_of(suppressions::export::read), documented_fields("ExportSuppressionsIn"));
     }
 
     #[test]
@@ -419,16 +419,16 @@ mod tests {
         let none = axum::http::HeaderMap::new();
         assert_eq!(
             read_fields_of(|text, f| templates::create::read(&none, text, f)),
-            documented("CreateTemplateIn")
+            documented_fields("CreateTemplateIn")
         );
-        assert_eq!(read_fields_of(templates::get::read), documented("TemplateVersionIn"));
-        assert_eq!(read_fields_of(templates::list::read), documented("ListTemplatesIn"));
-        assert_eq!(read_fields_of(templates::update::read), documented("UpdateTemplateIn"));
-        assert_eq!(read_fields_of(templates::delete::read), documented("TemplateRefIn"));
-        assert_eq!(read_fields_of(templates::render::read), documented("RenderTemplateIn"));
-        assert_eq!(read_fields_of(templates::validate::read), documented("ValidateTemplateIn"));
-        assert_eq!(read_fields_of(templates::versions::read), documented("TemplateVersionsIn"));
-        assert_eq!(read_fields_of(templates::diff::read), documented("DiffTemplateIn"));
+        assert_eq!(read_fields_of(templates::get::read), documented_fields("TemplateVersionIn"));
+        assert_eq!(read_fields_of(templates::list::read), documented_fields("ListTemplatesIn"));
+        assert_eq!(read_fields_of(templates::update::read), documented_fields("UpdateTemplateIn"));
+        assert_eq!(read_fields_of(templates::delete::read), documented_fields("TemplateRefIn"));
+        assert_eq!(read_fields_of(templates::render::read), documented_fields("RenderTemplateIn"));
+        assert_eq!(read_fields_of(templates::validate::read), documented_fields("ValidateTemplateIn"));
+        assert_eq!(read_fields_of(templates::versions::read), documented_fields("TemplateVersionsIn"));
+        assert_eq!(read_fields_of(templates::diff::read), documented_fields("DiffTemplateIn"));
     }
 
     #[test]
@@ -440,10 +440,10 @@ mod tests {
             assert!(read(b"{}", &mut findings).is_ok());
             findings.read_fields
         }
-        assert_eq!(read_fields_of(domains::rotate_dkim::read), documented("RotateDkimIn"));
-        assert_eq!(read_fields_of(domains::get::read), documented("DomainNameIn"));
-        assert_eq!(read_fields_of(domains::list::read), documented("ListDomainsIn"));
-        assert_eq!(read_fields_of(domains::reports::read), documented("DomainReportsIn"));
+        assert_eq!(read_fields_of(domains::rotate_dkim::read), documented_fields("RotateDkimIn"));
+        assert_eq!(read_fields_of(domains::get::read), documented_fields("DomainNameIn"));
+        assert_eq!(read_fields_of(domains::list::read), documented_fields("ListDomainsIn"));
+        assert_eq!(read_fields_of(domains::reports::read), documented_fields("DomainReportsIn"));
     }
 
     #[test]
@@ -456,53 +456,56 @@ mod tests {
             assert!(read(nested, &mut findings).is_ok());
             findings.read_fields
         }
-        assert_eq!(read_fields_of(servers::get::read), documented("ServerIdIn"));
-        assert_eq!(read_fields_of(servers::list::read), documented("ListServersIn"));
-        assert_eq!(read_fields_of(servers::suspend::read), documented("SuspendServerIn"));
-        assert_eq!(read_fields_of(servers::update::read), documented("UpdateAccountServerIn"));
-        assert_eq!(read_fields_of(credentials::get::read), documented("CredentialIdIn"));
-        assert_eq!(read_fields_of(credentials::list::read), documented("ListCredentialsIn"));
-        assert_eq!(read_fields_of(credentials::update::read), documented("UpdateCredentialIn"));
-        assert_eq!(read_fields_of(credentials::rotate::read), documented("RotateCredentialIn"));
-        assert_eq!(read_fields_of(account::get::read), documented("OwnAccountIn"));
-        assert_eq!(read_fields_of(account::update::read), documented("UpdateOwnAccountIn"));
-        assert_eq!(read_fields_of(account::audit::read), documented("AuditIn"));
-        assert_eq!(read_fields_of(account_keys::list::read), documented("ListAccountKeysIn"));
-        assert_eq!(read_fields_of(account_keys::revoke::read), documented("RevokeAccountKeyIn"));
-        assert_eq!(read_fields_of(users::list::read), documented("ListUsersIn"));
-        assert_eq!(read_fields_of(users::update::read), documented("UpdateUserIn"));
-        assert_eq!(read_fields_of(users::remove::read), documented("RemoveUserIn"));
+        assert_eq!(read_fields_of(servers::get::read), documented_fields("ServerIdIn"));
+        assert_eq!(read_fields_of(servers::list::read), documented_fields("ListServersIn"));
+        assert_eq!(read_fields_of(servers::suspend::read), documented_fields("SuspendServerIn"));
+        assert_eq!(read_fields_of(servers::update::read), documented_fields("UpdateAccountServerIn"));
+        assert_eq!(read_fields_of(credentials::get::read), documented_fields("CredentialIdIn"));
+        assert_eq!(read_fields_of(credentials::list::read), documented_fields("ListCredentialsIn"));
+        assert_eq!(read_fields_of(credentials::update::read), documented_fields("UpdateCredentialIn"));
+        assert_eq!(read_fields_of(credentials::rotate::read), documented_fields("RotateCredentialIn"));
+        assert_eq!(read_fields_of(account::get::read), documented_fields("OwnAccountIn"));
+        assert_eq!(read_fields_of(account::update::read), documented_fields("UpdateOwnAccountIn"));
+        assert_eq!(read_fields_of(account::audit::read), documented_fields("AuditIn"));
+        assert_eq!(read_fields_of(account_keys::list::read), documented_fields("ListAccountKeysIn"));
+        assert_eq!(read_fields_of(account_keys::revoke::read), documented_fields("RevokeAccountKeyIn"));
+        assert_eq!(read_fields_of(users::list::read), documented_fields("ListUsersIn"));
+        assert_eq!(read_fields_of(users::update::read), documented_fields("UpdateUserIn"));
+        assert_eq!(read_fields_of(users::remove::read), documented_fields("RemoveUserIn"));
         let none = axum::http::HeaderMap::new();
-        assert_eq!(read_fields_of(|text, f| users::invite::read(&none, text, f)), documented("InviteUserIn"));
+        assert_eq!(
+            read_fields_of(|text, f| users::invite::read(&none, text, f)),
+            documented_fields("InviteUserIn")
+        );
         assert_eq!(
             read_fields_of(|text, f| servers::create::read(&none, text, f)),
-            documented("CreateServerIn")
+            documented_fields("CreateServerIn")
         );
         assert_eq!(
             read_fields_of(|text, f| ip_pools::create::read(&none, text, f)),
-            documented("CreatePoolIn")
+            documented_fields("CreatePoolIn")
         );
         assert_eq!(
             read_fields_of(|text, f| ip_pools::add_address::read(&none, text, f)),
-            documented("AddAddressIn")
+            documented_fields("AddAddressIn")
         );
-        assert_eq!(read_fields_of(ip_pools::update_address::read), documented("UpdateAddressIn"));
-        assert_eq!(read_fields_of(ip_pools::list::read), documented("ListPoolsIn"));
-        assert_eq!(read_fields_of(ip_pools::history::read), documented("HistoryIn"));
-        assert_eq!(read_fields_of(users::invitations::read), documented("ListInvitationsIn"));
-        assert_eq!(read_fields_of(users::uninvite::read), documented("UninviteUserIn"));
-        assert_eq!(read_fields_of(users::sessions::read), documented("UserSessionsIn"));
-        assert_eq!(read_fields_of(users::revoke_session::read), documented("RevokeUserSessionIn"));
-        assert_eq!(read_fields_of(accounts::get::read), documented("AccountIdIn"));
-        assert_eq!(read_fields_of(accounts::list::read), documented("ListAccountsIn"));
-        assert_eq!(read_fields_of(accounts::suspend::read), documented("SuspendAccountIn"));
-        assert_eq!(read_fields_of(accounts::update::read), documented("UpdateAccountIn"));
+        assert_eq!(read_fields_of(ip_pools::update_address::read), documented_fields("UpdateAddressIn"));
+        assert_eq!(read_fields_of(ip_pools::list::read), documented_fields("ListPoolsIn"));
+        assert_eq!(read_fields_of(ip_pools::history::read), documented_fields("HistoryIn"));
+        assert_eq!(read_fields_of(users::invitations::read), documented_fields("ListInvitationsIn"));
+        assert_eq!(read_fields_of(users::uninvite::read), documented_fields("UninviteUserIn"));
+        assert_eq!(read_fields_of(users::sessions::read), documented_fields("UserSessionsIn"));
+        assert_eq!(read_fields_of(users::revoke_session::read), documented_fields("RevokeUserSessionIn"));
+        assert_eq!(read_fields_of(accounts::get::read), documented_fields("AccountIdIn"));
+        assert_eq!(read_fields_of(accounts::list::read), documented_fields("ListAccountsIn"));
+        assert_eq!(read_fields_of(accounts::suspend::read), documented_fields("SuspendAccountIn"));
+        assert_eq!(read_fields_of(accounts::update::read), documented_fields("UpdateAccountIn"));
     }
 
     #[test]
     fn documented_settings_of_a_server_are_those_that_are_read() {
         let mut findings = Findings::default();
         server_settings::update::read(br#"{"tracking": {}, "retention": {}}"#, &mut findings).unwrap();
-        assert_eq!(findings.read_fields, documented("UpdateServerIn"));
+        assert_eq!(findings.read_fields, documented_fields("UpdateServerIn"));
     }
 }

@@ -85,7 +85,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<BatchOut>, Failure>
     drop(text);
     match batch.finish().await? {
         BatchOutcome::Done(answer) => Ok(answer.into()),
-        BatchOutcome::Rejected { results, warnings } => Err(rejected(results).with_warnings(warnings)),
+        BatchOutcome::Rejected { results, warnings } => Err(rejection(results).with_warnings(warnings)),
     }
 }
 
@@ -136,7 +136,7 @@ fn read_message<'a>(
 ) -> (Result<MessageDraft<'a>, Refusal>, Vec<String>) {
     let mut findings = Findings::default();
     let type_name = json.type_name();
-    let Some(mut fields) = Fields::inside(String::new(), json, &mut findings) else {
+    let Some(mut fields) = Fields::of_object(String::new(), json, &mut findings) else {
         let message = format!("`messages/{index}` should be a `Object` but is a `{type_name}`");
         return (Err(Refusal::Validation(vec![FieldProblem::new("", message)])), Vec::new());
     };
@@ -153,7 +153,7 @@ fn read_message<'a>(
     (message, warnings)
 }
 
-fn rejected(results: Vec<BatchResult>) -> Failure {
+fn rejection(results: Vec<BatchResult>) -> Failure {
     let results: Vec<BatchResultOut> = BatchResultOut::list(results);
     let refused = results.iter().filter(|result| result.is_error()).count();
     match serde_json::value::to_raw_value(&results) {

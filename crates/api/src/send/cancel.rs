@@ -42,15 +42,15 @@ pub(crate) struct CancelIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> {
     let mut findings = Findings::default();
-    let which = read(&call.body, &mut findings)?;
+    let selection = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    schedule::change(&call, which, ScheduleChange::Cancel, warnings).await
+    schedule::change_selected(&call, selection, ScheduleChange::Cancel, warnings).await
 }
 
 /// Parses the request; `CancelIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<MessageSelection, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let which = MessageSelection::read(&mut fields, findings);
+    let selection = MessageSelection::read(&mut fields, findings);
     fields.finish(findings);
-    Ok(which)
+    Ok(selection)
 }

@@ -43,7 +43,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> 
         // Frees the request's body, so that the composed message can take the body's memory. Later the compressed
         // message takes the memory of the draft.
         draft = draft.into_owned();
-        call.release_body();
+        call.free_body();
     }
     let warnings = context.warnings.clone();
     let sent = call.app.send_message(context, draft).await;
@@ -117,7 +117,7 @@ pub(super) fn texts<'a>(
 fn attachments<'a>(fields: &mut Fields<'a>, max: usize, findings: &mut Findings) -> Vec<AttachmentDraft<'a>> {
     let entries = fields.array("attachments", max, findings).unwrap_or_default().into_iter();
     let attachment = |(pointer, json): (String, Json<'a>)| {
-        let mut fields = Fields::inside(pointer, json, findings)?;
+        let mut fields = Fields::of_object(pointer, json, findings)?;
         let draft = AttachmentDraft {
             name: fields.text("name", findings),
             content_type: fields.text("content_type", findings),
@@ -133,8 +133,8 @@ fn attachments<'a>(fields: &mut Fields<'a>, max: usize, findings: &mut Findings)
 /// Takes `headers`: each value is a text, a number, or a list of texts for a repeated header.
 fn headers(fields: &mut Fields<'_>, max: usize, findings: &mut Findings) -> Vec<(String, String)> {
     let mut headers = Vec::new();
-    let Some(given) = fields.loose_object("headers", findings) else { return headers };
-    for (pointer, name, value) in given.into_entries() {
+    let Some(object) = fields.loose_object("headers", findings) else { return headers };
+    for (pointer, name, value) in object.into_entries() {
         if headers.len() > max {
             break;
         }
@@ -156,8 +156,8 @@ fn headers(fields: &mut Fields<'_>, max: usize, findings: &mut Findings) -> Vec<
 }
 
 fn metadata(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<(String, String)> {
-    let Some(given) = fields.loose_object("metadata", findings) else { return Vec::new() };
-    let pairs = given.into_entries().take(Limits::METADATA_PAIRS_MAX + 1);
+    let Some(object) = fields.loose_object("metadata", findings) else { return Vec::new() };
+    let pairs = object.into_entries().take(Limits::METADATA_PAIRS_MAX + 1);
     let pairs = pairs.filter_map(|(pointer, name, value)| {
         Some((name.into_owned(), expect_text(&pointer, value, findings)?.into_owned()))
     });

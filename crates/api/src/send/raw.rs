@@ -56,7 +56,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> 
     let (context, mut draft) = prepare(&call, &call.body, "send/raw", read)?;
     if call.is_large() {
         draft = draft.into_owned();
-        call.release_body();
+        call.free_body();
     }
     let warnings = context.warnings.clone();
     let sent = call.app.send_raw(context, draft).await;
@@ -74,21 +74,21 @@ pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> RawD
     let pointer = fields.pointer("rcpt_to");
     let rcpt_to = rcpt_to.map(|json| texts(&pointer, json, Limits::RAW_RECIPIENTS_MAX, findings));
     let rcpt_to = rcpt_to.unwrap_or_default();
-    let mail_from = required(fields, "mail_from", is_bounce, findings);
-    let data = required(fields, "data", false, findings);
+    let mail_from = read_required(fields, "mail_from", is_bounce, findings);
+    let data = read_required(fields, "data", false, findings);
     RawDraft { mail_from, rcpt_to, data, bounce: fields.loose_flag("bounce", findings).unwrap_or(false) }
 }
 
 /// Takes a text that must be present, and non-blank unless allowed.
-fn required<'a>(
+fn read_required<'a>(
     fields: &mut Fields<'a>,
     name: &'static str,
     may_be_blank: bool,
     findings: &mut Findings,
 ) -> std::borrow::Cow<'a, str> {
-    let before = findings.problems.len();
+    let problems_before = findings.problems.len();
     let text = fields.text(name, findings).filter(|text| may_be_blank || !text.trim().is_empty());
-    if text.is_none() && findings.problems.len() == before {
+    if text.is_none() && findings.problems.len() == problems_before {
         findings.missing(name);
     }
     text.unwrap_or_default()

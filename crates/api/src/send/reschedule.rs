@@ -46,7 +46,7 @@ pub(crate) struct RescheduleIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> {
     let mut findings = Findings::default();
-    let (which, send_at) = read(&call.body, &mut findings)?;
+    let (selection, send_at) = read(&call.body, &mut findings)?;
     let send_at = send_at.map(|text| call.app.parse_send_at(&text));
     if let Some(Err(problem)) = &send_at {
         findings.problem(problem.pointer.clone(), problem.message.clone());
@@ -56,7 +56,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> 
         // Not reached: a missing or invalid time is a problem.
         return Err(Failure::validation(Vec::new()));
     };
-    schedule::change(&call, which, ScheduleChange::MoveTo(send_at), warnings).await
+    schedule::change_selected(&call, selection, ScheduleChange::MoveTo(send_at), warnings).await
 }
 
 /// Parses the request; `RescheduleIn` documents its fields. A missing time is recorded as a problem.
@@ -65,12 +65,12 @@ pub(crate) fn read<'a>(
     findings: &mut Findings,
 ) -> Result<(MessageSelection, Option<Cow<'a, str>>), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let which = MessageSelection::read(&mut fields, findings);
-    let before = findings.problems.len();
+    let selection = MessageSelection::read(&mut fields, findings);
+    let problems_before = findings.problems.len();
     let send_at = fields.text("send_at", findings);
-    if send_at.is_none() && findings.problems.len() == before {
+    if send_at.is_none() && findings.problems.len() == problems_before {
         findings.missing("send_at");
     }
     fields.finish(findings);
-    Ok((which, send_at))
+    Ok((selection, send_at))
 }

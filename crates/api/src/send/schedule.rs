@@ -24,12 +24,12 @@ pub(super) const LIMIT_MAX: usize = 10_000;
 pub(crate) enum MessageSelection {
     One(EchoedId),
     Many {
-        of: ScheduledOf,
+        scheduled_of: ScheduledOf,
         after: Option<MessageId>,
         limit: usize,
     },
     /// The field that should name the messages is invalid; a problem was recorded.
-    Unclear,
+    Invalid,
 }
 
 /// The changed message, or how many were changed.
@@ -66,8 +66,8 @@ pub(crate) struct RescheduledOut {
 impl MessageSelection {
     /// Takes exactly one of `id`, `tag` and `batch_id`.
     pub(super) fn read(fields: &mut Fields<'_>, findings: &mut Findings) -> Self {
-        let fields_given = ["id", "tag", "batch_id"].map(|name| fields.has(name));
-        if fields_given.iter().filter(|is_given| **is_given).count() > 1 {
+        let [has_id, has_tag, has_batch_id] = ["id", "tag", "batch_id"].map(|name| fields.has(name));
+        if [has_id, has_tag, has_batch_id].into_iter().filter(|has_field| *has_field).count() > 1 {
             findings.problem("", "Name the messages by one of `id`, `tag` and `batch_id`, not by several");
         }
         let tag = fields.text("tag", findings);
@@ -75,12 +75,12 @@ impl MessageSelection {
         let limit = read_limit(fields, findings, LIMIT_MAX, LIMIT_MAX);
         let after = read_cursor(fields, findings, |text| text.parse().ok().map(MessageId));
         match (tag, batch_id) {
-            (Some(tag), _) => Self::Many { of: ScheduledOf::Tag(tag.into_owned()), after, limit },
-            (None, Some(batch_id)) => Self::Many { of: ScheduledOf::Batch(batch_id), after, limit },
-            (None, None) if fields_given[0] || (!fields_given[1] && !fields_given[2]) => {
+            (Some(tag), _) => Self::Many { scheduled_of: ScheduledOf::Tag(tag.into_owned()), after, limit },
+            (None, Some(batch_id)) => Self::Many { scheduled_of: ScheduledOf::Batch(batch_id), after, limit },
+            (None, None) if has_id || (!has_tag && !has_batch_id) => {
                 Self::One(EchoedId::read(fields, findings))
             }
-            (None, None) => Self::Unclear,
+            (None, None) => Self::Invalid,
         }
     }
 }
@@ -97,9 +97,9 @@ fn read_batch_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Bat
 }
 
 /// Makes the change and builds the answer.
-pub(super) async fn change(
+pub(super) async fn change_selected(
     call: &Call,
-    which: MessageSelection,
+    selection: MessageSelection,
     change: ScheduleChange,
     warnings: Vec<String>,
 ) -> Result<Success<ScheduleOut>, Failure> {
@@ -107,17 +107,17 @@ pub(super) async fn change(
     if call.caller.test {
         return Err(Reason::Denied(Denial::TestKey).into());
     }
-    match which {
+    match selection {
         MessageSelection::One(id) => Success::with_warnings(change_one(call, id, change).await, warnings),
-        MessageSelection::Many { of, after, limit } => {
-            let _permit = call.schedule_permit().await?;
-            let counts = call.app.change_schedules(&call.caller, of, change, after, limit).await?;
+        MessageSelection::Many { scheduled_of, after, limit } => {
+            let _permit = call.schedule_change_permit().await?;
+            let counts = call.app.change_schedules(&call.caller, scheduled_of, change, after, limit).await?;
             let next = counts.next.map(|id| id.0.to_string());
             let mut done = Success::with_warnings(Ok(count_out(counts, change)), warnings)?;
             done.flags.pagination = Some(Pagination::new(limit, next));
             Ok(done)
         }
-        MessageSelection::Unclear => {
+        MessageSelection::Invalid => {
             Err(Reason::Internal("a request that names no messages passed its checks".into()).into())
         }
     }

@@ -6,7 +6,9 @@ use postroad_model::{LimitedObject, PoolId, ServerMode};
 use postroad_openapi_macros::request_fields;
 
 use super::account_server_out::AccountServerOut;
-use crate::account_params::{created, read_account, read_idempotency_key, read_integer, read_required_text};
+use crate::account_params::{
+    creation_answer, read_account, read_idempotency_key, read_integer, read_required_text,
+};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -44,9 +46,9 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     let mut findings = Findings::default();
     let request = read(&call.headers, &call.body, &mut findings)?;
     let mut warnings = findings.reject_problems()?;
-    let made = call.app.create_server_as(&call.caller, request).await?;
-    warnings.extend(call.app.ceiling_warning(made.value.account_id, LimitedObject::Servers).await);
-    Ok(created(made, AccountServerOut::from, warnings))
+    let created = call.app.create_server_as(&call.caller, request).await?;
+    warnings.extend(call.app.ceiling_warning(created.value.account_id, LimitedObject::Servers).await);
+    Ok(creation_answer(created, AccountServerOut::from, warnings))
 }
 
 /// Parses the request; `CreateServerIn` documents its fields.

@@ -109,7 +109,7 @@ pub(crate) struct AddedItemOut {
 pub(crate) async fn handle(mut call: Call) -> Result<Success<AddedOut>, Failure> {
     let mut findings = Findings::default();
     let request = read(&call.body, &mut findings)?;
-    call.release_body();
+    call.free_body();
     let warnings = findings.reject_problems()?;
     let done = match request {
         OneOrMany::One(one) => add_one(&call, one).await.map(AddedOut::One),
@@ -152,6 +152,7 @@ async fn add_many(
     call: &Call,
     items: Vec<Result<SuppressionRequest, Vec<FieldProblem>>>,
 ) -> Result<AddedManyOut, Failure> {
+    // `readable` takes the items without problems; `items` keeps the order, and the problems of the others.
     let mut readable = Vec::with_capacity(items.len());
     let items: Vec<Result<(), Vec<FieldProblem>>> =
         items.into_iter().map(|item| item.map(|request| readable.push(request))).collect();

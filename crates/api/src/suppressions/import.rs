@@ -14,9 +14,9 @@ use crate::json;
 /// Maximum number of lines per call; longer lists are sent in parts.
 const LINES_MAX: usize = 10_000;
 /// Maximum size of `csv`, which is copied while it is read; enough for `LINES_MAX` lines.
-const TEXT_BYTES_MAX: usize = 8 << 20;
+const CSV_BYTES_MAX: usize = 8 << 20;
 /// Number of lines passed to `app` in one call.
-const PART_LINES: usize = 500;
+const LINES_PER_PART: usize = 500;
 /// Maximum number of refused lines listed with their reasons; further ones are counted.
 const ERRORS_SHOWN_MAX: usize = 1_000;
 
@@ -68,7 +68,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<ImportedOut>, Failu
     let mut findings = Findings::default();
     let csv = read(&call.body, &mut findings)?;
     // `csv` takes over the memory reserved for the request, until the last line is stored.
-    call.release_body();
+    call.free_body();
     let mut lines = CsvReader::new(&csv);
     if lines.by_ref().nth(LINES_MAX).is_some() {
         findings.problem("/csv", format!("`csv` has more than {LINES_MAX} lines; send it in parts"));
@@ -87,17 +87,17 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<ImportedOut>, Failu
 /// Parses the request; `ImportSuppressionsIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<String, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let problems = findings.problems.len();
+    let problems_before = findings.problems.len();
     let csv = fields.text("csv", findings);
     fields.finish(findings);
     let Some(csv) = csv else {
-        if findings.problems.len() == problems {
+        if findings.problems.len() == problems_before {
             findings.missing("csv");
         }
         return Ok(String::new());
     };
-    if csv.len() > TEXT_BYTES_MAX {
-        findings.problem("/csv", format!("`csv` is longer than {TEXT_BYTES_MAX} bytes; send it in parts"));
+    if csv.len() > CSV_BYTES_MAX {
+        findings.problem("/csv", format!("`csv` is longer than {CSV_BYTES_MAX} bytes; send it in parts"));
         return Ok(String::new());
     }
     Ok(csv.into_owned())
@@ -112,27 +112,27 @@ async fn import(call: &Call, csv: &str) -> Result<ImportedOut, Failure> {
         out.lines += 1;
         match line.request {
             Ok(request) => part.push(line.number, request),
-            Err(message) => out.fail(line.number, message),
+            Err(message) => out.add_error(line.number, message),
         }
-        if part.requests.len() == PART_LINES {
-            add(call, std::mem::take(&mut part), &mut out).await?;
+        if part.requests.len() == LINES_PER_PART {
+            add_part(call, std::mem::take(&mut part), &mut out).await?;
         }
     }
-    add(call, part, &mut out).await?;
+    add_part(call, part, &mut out).await?;
     out.errors.sort_by_key(|error| error.line);
     Ok(out)
 }
 
-async fn add(call: &Call, part: Part, out: &mut ImportedOut) -> Result<(), Failure> {
+async fn add_part(call: &Call, part: Part, out: &mut ImportedOut) -> Result<(), Failure> {
     let added =
         call.app.add_suppressions(&call.caller.requester(), call.caller.server_id, &part.requests).await?;
-    for (line, added) in part.numbers.into_iter().zip(added) {
+    for (line, added) in part.line_numbers.into_iter().zip(added) {
         match added {
             Ok(added) if added.is_new => out.added += 1,
             Ok(_) => out.exists += 1,
             Err(problems) => {
                 let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-                out.fail(line, messages.join("; "));
+                out.add_error(line, messages.join("; "));
             }
         }
     }
@@ -142,19 +142,19 @@ async fn add(call: &Call, part: Part, out: &mut ImportedOut) -> Result<(), Failu
 /// Lines to pass to `app` at once.
 #[derive(Default)]
 struct Part {
-    numbers: Vec<u64>,
+    line_numbers: Vec<u64>,
     requests: Vec<SuppressionRequest>,
 }
 
 impl Part {
     fn push(&mut self, number: u64, request: SuppressionRequest) {
-        self.numbers.push(number);
+        self.line_numbers.push(number);
         self.requests.push(request);
     }
 }
 
 impl ImportedOut {
-    fn fail(&mut self, line: u64, message: String) {
+    fn add_error(&mut self, line: u64, message: String) {
         self.failed += 1;
         if self.errors.len() < ERRORS_SHOWN_MAX {
             self.errors.push(LineErrorOut { line, message });

@@ -85,7 +85,7 @@ pub(crate) struct RemovedItemOut {
 pub(crate) async fn handle(mut call: Call) -> Result<Success<RemovedOut>, Failure> {
     let mut findings = Findings::default();
     let request = read(&call.body, &mut findings)?;
-    call.release_body();
+    call.free_body();
     let warnings = findings.reject_problems()?;
     let done = match request {
         OneOrMany::One(address) => remove_one(&call, address).await.map(RemovedOut::One),
@@ -104,8 +104,8 @@ async fn remove_one(call: &Call, address: String) -> Result<RemovedOneOut, Failu
         .app
         .remove_suppressions(&call.caller.requester(), call.caller.server_id, std::slice::from_ref(&address))
         .await?;
-    let was_there = removed.into_iter().next().expect("there is a result for each")?;
-    if !was_there {
+    let was_suppressed = removed.into_iter().next().expect("there is a result for each")?;
+    if !was_suppressed {
         return Err(Reason::SuppressionNotFound.into());
     }
     Ok(RemovedOneOut { status: "removed", address })
@@ -115,6 +115,7 @@ async fn remove_many(
     call: &Call,
     items: Vec<Result<String, Vec<FieldProblem>>>,
 ) -> Result<RemovedManyOut, Failure> {
+    // `readable` takes the items without problems; `items` keeps the order, and the problems of the others.
     let mut readable = Vec::with_capacity(items.len());
     let items: Vec<Result<(), Vec<FieldProblem>>> =
         items.into_iter().map(|item| item.map(|address| readable.push(address))).collect();
@@ -126,13 +127,13 @@ async fn remove_many(
         let result = item.and_then(|()| {
             let (address, removed) = removed.next().expect("there is a result for each");
             removed
-                .map(|was_there| (address, was_there))
+                .map(|was_suppressed| (address, was_suppressed))
                 .map_err(|problem| shared_params::with_item_pointers(index, vec![problem]))
         });
         out.results.push(match result {
-            Ok((address, was_there)) => {
-                *(if was_there { &mut out.removed } else { &mut out.not_found }) += 1;
-                let status = if was_there { "removed" } else { "not_found" };
+            Ok((address, was_suppressed)) => {
+                *(if was_suppressed { &mut out.removed } else { &mut out.not_found }) += 1;
+                let status = if was_suppressed { "removed" } else { "not_found" };
                 RemoveResultOut::Done(RemovedItemOut { index, status, address })
             }
             Err(problems) => {

@@ -20,18 +20,18 @@ pub(crate) enum OneOrMany<T> {
     Many(Vec<Result<T, Vec<FieldProblem>>>),
 }
 
-/// Reads a request whose objects are parsed by `read`. Problems of one item stay with that item. All other problems go
+/// Reads a request whose objects are parsed by `read_item`. Problems of one item stay with that item. All other problems go
 /// into `findings`, and then the call must do nothing.
 pub(crate) fn read<T>(
     text: &[u8],
     findings: &mut Findings,
-    read: impl Fn(&mut Fields<'_>, &mut Findings) -> T,
+    read_item: impl Fn(&mut Fields<'_>, &mut Findings) -> T,
 ) -> Result<OneOrMany<T>, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let is_many = fields.has(ITEMS);
     let items = fields.array(ITEMS, ITEMS_MAX, findings);
     if !is_many {
-        let one = read(&mut fields, findings);
+        let one = read_item(&mut fields, findings);
         fields.finish(findings);
         return Ok(OneOrMany::One(one));
     }
@@ -43,9 +43,9 @@ pub(crate) fn read<T>(
     let mut many = Vec::with_capacity(items.len());
     for (pointer, item) in items {
         let mut own_findings = Findings::default();
-        let request = Fields::inside(pointer, item, &mut own_findings).map(|mut inside| {
-            let request = read(&mut inside, &mut own_findings);
-            inside.finish(&mut own_findings);
+        let request = Fields::of_object(pointer, item, &mut own_findings).map(|mut item_fields| {
+            let request = read_item(&mut item_fields, &mut own_findings);
+            item_fields.finish(&mut own_findings);
             request
         });
         findings.add_warnings(&mut own_findings);
@@ -59,9 +59,9 @@ pub(crate) fn read<T>(
 
 /// Takes `address` out of an object; records a problem if it is missing.
 pub(crate) fn read_address(fields: &mut Fields<'_>, findings: &mut Findings) -> String {
-    let problems = findings.problems.len();
+    let problems_before = findings.problems.len();
     let address = fields.text("address", findings);
-    if address.is_none() && findings.problems.len() == problems {
+    if address.is_none() && findings.problems.len() == problems_before {
         let pointer = fields.pointer("address");
         let message = format!("`{}` parameter is required but is missing", pointer.trim_start_matches('/'));
         findings.problem(pointer, message);

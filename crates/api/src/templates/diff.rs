@@ -9,7 +9,7 @@ use postroad_store::TemplateRef;
 use serde::Serialize;
 
 use super::model::read_model;
-use super::shared_params::{read_integer, read_template};
+use super::shared_params::{read_loose_integer, read_template};
 use crate::endpoint::Call;
 use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
@@ -107,8 +107,8 @@ impl From<TextDiff> for TextDiffOut {
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<DiffRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);
-    let from = read_integer(&mut fields, "from", findings);
-    let to = read_integer(&mut fields, "to", findings);
+    let from = read_loose_integer(&mut fields, "from", findings);
+    let to = read_loose_integer(&mut fields, "to", findings);
     let model = read_model(&mut fields, "model", findings);
     let locale = fields.text("locale", findings).map(Cow::into_owned);
     fields.finish(findings);

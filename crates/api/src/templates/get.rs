@@ -3,7 +3,7 @@
 use postroad_app::templates::VersionRequest;
 use postroad_openapi_macros::request_fields;
 
-use super::shared_params::{read_integer, read_template};
+use super::shared_params::{read_loose_integer, read_template};
 use super::template_out::{TemplateOut, template_answer};
 use crate::endpoint::Call;
 use crate::envelope::Success;
@@ -48,7 +48,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> 
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<VersionRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);
-    let version = read_integer(&mut fields, "version", findings);
+    let version = read_loose_integer(&mut fields, "version", findings);
     fields.finish(findings);
     Ok(VersionRequest { template, version })
 }

@@ -7,7 +7,7 @@ use crate::fields::{Fields, Findings, pointer_token};
 use crate::json::{Json, Number};
 
 /// Maximum number of characters of a number that an error shows.
-const SHOWN_MAX: usize = 40;
+const NUMBER_CHARS_SHOWN_MAX: usize = 40;
 
 /// Takes a model out of a request; `[]` is how PHP writes an empty one.
 pub(crate) fn read_model(
@@ -17,17 +17,17 @@ pub(crate) fn read_model(
 ) -> Option<Model> {
     let pointer = fields.pointer(name);
     let json = fields.take(name, findings)?;
-    let mut left = MODEL_BYTES_MAX;
+    let mut bytes_left = MODEL_BYTES_MAX;
     match json {
         Json::Array(values) if values.is_empty() => Some(Model::new()),
-        Json::Object(_) => match to_value(json, &mut left) {
+        Json::Object(_) => match to_value(json, &mut bytes_left) {
             Ok(Value::Object(model)) => Some(model),
-            Err(Unfit::Number { inside, text }) => {
+            Err(ModelError::Number { pointer_in_model, text }) => {
                 let message = format!("`{text}` cannot be kept exactly as a number; send it as a text");
-                findings.problem(format!("{pointer}{inside}"), message);
+                findings.problem(format!("{pointer}{pointer_in_model}"), message);
                 None
             }
-            Ok(_) | Err(Unfit::TooLarge) => {
+            Ok(_) | Err(ModelError::TooLarge) => {
                 let field = pointer.trim_start_matches('/');
                 findings.problem(&pointer, format!("`{field}` is larger than {MODEL_BYTES_MAX} bytes"));
                 None
@@ -41,32 +41,33 @@ pub(crate) fn read_model(
 }
 
 /// Why a value cannot be part of a model.
-enum Unfit {
+enum ModelError {
     TooLarge,
-    /// A whole number of more than 64 bits, which would lose digits; `inside` is the pointer to it in the converted
-    /// value.
+    /// A whole number of more than 64 bits, which would lose digits.
     Number {
-        inside: String,
+        /// Pointer to the number, from the value that is being converted.
+        pointer_in_model: String,
         text: String,
     },
 }
 
-impl Unfit {
+impl ModelError {
     /// Puts `token`, the position in the surrounding value, in front of the pointer.
-    fn inside(self, token: &str) -> Self {
+    fn within(self, token: &str) -> Self {
         match self {
-            Self::Number { inside, text } => {
-                Self::Number { inside: format!("/{}{inside}", pointer_token(token)), text }
-            }
+            Self::Number { pointer_in_model, text } => Self::Number {
+                pointer_in_model: format!("/{}{pointer_in_model}", pointer_token(token)),
+                text,
+            },
             Self::TooLarge => Self::TooLarge,
         }
     }
 }
 
-/// Converts a value that takes at most `left` bytes of JSON, and subtracts its bytes from `left`.
-fn to_value(json: Json<'_>, left: &mut usize) -> Result<Value, Unfit> {
+/// Converts a value that takes at most `bytes_left` bytes of JSON, and subtracts its bytes from `bytes_left`.
+fn to_value(json: Json<'_>, bytes_left: &mut usize) -> Result<Value, ModelError> {
     let mut spend = |bytes: usize| {
-        *left = left.checked_sub(bytes).ok_or(Unfit::TooLarge)?;
+        *bytes_left = bytes_left.checked_sub(bytes).ok_or(ModelError::TooLarge)?;
         Ok(())
     };
     Ok(match json {
@@ -88,31 +89,33 @@ fn to_value(json: Json<'_>, left: &mut usize) -> Result<Value, Unfit> {
         }
         Json::Array(values) => {
             spend(2 + values.len())?;
-            let values = values
-                .into_iter()
-                .enumerate()
-                .map(|(at, value)| to_value(value, left).map_err(|unfit| unfit.inside(&at.to_string())));
+            let values = values.into_iter().enumerate().map(|(at, value)| {
+                to_value(value, bytes_left).map_err(|error| error.within(&at.to_string()))
+            });
             Value::Array(values.collect::<Result<_, _>>()?)
         }
         Json::Object(entries) => {
             spend(2 + entries.iter().map(|(name, _)| name.len() + 4).sum::<usize>())?;
             let entries = entries.into_iter().map(|(name, value)| {
-                let value = to_value(value, left).map_err(|unfit| unfit.inside(&name))?;
+                let value = to_value(value, bytes_left).map_err(|error| error.within(&name))?;
                 Ok((name.into_owned(), value))
             });
             Value::Object(entries.collect::<Result<_, _>>()?)
         }
-        Json::Item(item) => to_value(Json::Object(item.read()), left)?,
+        Json::UnparsedObject(object) => to_value(Json::Object(object.parse()), bytes_left)?,
     })
 }
 
-fn to_number(number: Number<'_>) -> Result<Value, Unfit> {
+fn to_number(number: Number<'_>) -> Result<Value, ModelError> {
     let whole = number.as_i64().map(Value::from).or_else(|| number.as_u64().map(Value::from));
     let float = || serde_json::Number::from_f64(number.as_f64()).filter(|_| number.is_float());
     whole.or_else(|| float().map(Value::Number)).ok_or_else(|| {
         let text = number.as_str();
-        let shown =
-            if text.len() > SHOWN_MAX { format!("{}…", &text[..SHOWN_MAX]) } else { text.to_owned() };
-        Unfit::Number { inside: String::new(), text: shown }
+        let shown = if text.len() > NUMBER_CHARS_SHOWN_MAX {
+            format!("{}…", &text[..NUMBER_CHARS_SHOWN_MAX])
+        } else {
+            text.to_owned()
+        };
+        ModelError::Number { pointer_in_model: String::new(), text: shown }
     })
 }

@@ -8,7 +8,7 @@ use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
 use super::model::read_model;
-use super::shared_params::{read_integer, read_template};
+use super::shared_params::{read_loose_integer, read_template};
 use crate::endpoint::Call;
 use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
@@ -78,7 +78,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<RenderRequest
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let request = RenderRequest {
         template: read_template(&mut fields, findings),
-        version: read_integer(&mut fields, "version", findings),
+        version: read_loose_integer(&mut fields, "version", findings),
         model: read_model(&mut fields, "model", findings).unwrap_or_default(),
         locale: fields.text("locale", findings).map(Cow::into_owned),
     };

@@ -26,19 +26,19 @@ pub(super) fn read_template(fields: &mut Fields<'_>, findings: &mut Findings) ->
 
 /// Takes `id` or `alias`, if one of them is present.
 pub(super) fn find_template(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<TemplateRef> {
-    let id = read_integer(fields, "id", findings).map(|id| TemplateRef::Id(TemplateId(id)));
+    let id = read_loose_integer(fields, "id", findings).map(|id| TemplateRef::Id(TemplateId(id)));
     let alias = fields.text("alias", findings).map(|alias| TemplateRef::Alias(alias.into_owned()));
     id.or(alias)
 }
 
-/// Takes an integer. `None` if the field is absent or not an integer; the latter is recorded as a problem.
-pub(super) fn read_integer(
+/// Takes an integer; a number beyond 64 bits becomes 0, which is neither an id nor a version. `None` if the field is
+/// absent or not an integer; the latter is recorded as a problem.
+pub(super) fn read_loose_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
     findings: &mut Findings,
 ) -> Option<i64> {
     match fields.take(name, findings)? {
-        // A number beyond 64 bits becomes 0, which is neither an id nor a version.
         Json::Number(number) if !number.is_float() => Some(number.as_i64().unwrap_or(0)),
         other => {
             findings.wrong_type(&fields.pointer(name), "Integer", other.type_name());
@@ -80,8 +80,8 @@ pub(super) fn read_texts(fields: &mut Fields<'_>, findings: &mut Findings) -> Te
 /// Takes a text; an empty one removes the value.
 #[expect(clippy::option_option, reason = "absent, removed, or set")]
 fn read_text(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<Option<String>> {
-    let given = fields.text(name, findings).map(Cow::into_owned);
-    given.map(|text| Some(text).filter(|text| !text.is_empty()))
+    let text = fields.text(name, findings).map(Cow::into_owned);
+    text.map(|text| Some(text).filter(|text| !text.is_empty()))
 }
 
 /// Takes `layout`: the id or alias of a layout; an empty text removes the layout.
@@ -102,10 +102,10 @@ fn read_locales(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Vec<
         fields.take("locales", findings);
         return None;
     }
-    let Some(given) = fields.loose_object("locales", findings) else { return Some(Vec::new()) };
+    let Some(object) = fields.loose_object("locales", findings) else { return Some(Vec::new()) };
     let mut locales = Vec::new();
-    for (pointer, name, json) in given.into_entries().take(LOCALES_READ_MAX) {
-        let Some(mut texts) = Fields::inside(pointer, json, findings) else { continue };
+    for (pointer, name, json) in object.into_entries().take(LOCALES_READ_MAX) {
+        let Some(mut texts) = Fields::of_object(pointer, json, findings) else { continue };
         let read = TextFields {
             subject: texts.text("subject", findings).map(Cow::into_owned),
             html_body: texts.text("html_body", findings).map(Cow::into_owned),

@@ -65,7 +65,7 @@ pub(crate) struct UpdateTemplateIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
     let mut findings = Findings::default();
-    let Update { template, if_version, fields, publish } = read(&call.body, &mut findings)?;
+    let UpdateRequest { template, if_version, fields, publish } = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let changed = call.app.change_template(&call.caller, template, if_version, fields, publish).await;
     let changed = changed.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
@@ -73,7 +73,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> 
 }
 
 /// Parsed request.
-pub(crate) struct Update {
+pub(crate) struct UpdateRequest {
     template: TemplateRef,
     if_version: Option<i64>,
     fields: TemplateFields,
@@ -81,12 +81,12 @@ pub(crate) struct Update {
 }
 
 /// Parses the request; `UpdateTemplateIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Update, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<UpdateRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);
     let if_version = read_integer(&mut fields, "if_version", findings);
     let request = read_fields(&mut fields, "new_alias", findings);
     let publish = fields.flag("publish", findings).unwrap_or(false);
     fields.finish(findings);
-    Ok(Update { template, if_version, fields: request, publish })
+    Ok(UpdateRequest { template, if_version, fields: request, publish })
 }

@@ -6,7 +6,7 @@ use postroad_model::{LimitedObject, UserRole};
 use postroad_openapi_macros::request_fields;
 
 use super::user_out::{InvitedOut, read_role};
-use crate::account_params::{created, read_account, read_idempotency_key, read_required_text};
+use crate::account_params::{creation_answer, read_account, read_idempotency_key, read_required_text};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -48,11 +48,11 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<InvitedOut>, Fai
     let mut findings = Findings::default();
     let request = read(&call.headers, &call.body, &mut findings)?;
     let mut warnings = findings.reject_problems()?;
-    let made = call.app.invite_user(&call.caller, request).await?;
-    let account_id = made.value.invitation.account_id;
+    let created = call.app.invite_user(&call.caller, request).await?;
+    let account_id = created.value.invitation.account_id;
     warnings.extend(call.app.ceiling_warning(account_id, LimitedObject::Users).await);
-    let limit = made.value.limit.map(Into::into);
-    let mut answer = created(made, InvitedOut::from, warnings);
+    let limit = created.value.limit.map(Into::into);
+    let mut answer = creation_answer(created, InvitedOut::from, warnings);
     answer.flags.rate_limit = limit;
     Ok(answer)
 }

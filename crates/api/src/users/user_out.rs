@@ -1,7 +1,7 @@
 //! JSON forms of people, invitations and sessions.
 
 use crate::documented::ToSchema;
-use postroad_app::users::Invited;
+use postroad_app::users::CreatedInvitation;
 use postroad_model::{Timestamp, UserRole};
 use postroad_store::{Invitation, User, UserSession};
 use serde::Serialize;
@@ -107,8 +107,8 @@ impl From<Invitation> for InvitationOut {
     }
 }
 
-impl From<Invited> for InvitedOut {
-    fn from(invited: Invited) -> Self {
+impl From<CreatedInvitation> for InvitedOut {
+    fn from(invited: CreatedInvitation) -> Self {
         Self { invitation: invited.invitation.into(), link: invited.link }
     }
 }

@@ -1,7 +1,7 @@
 //! JSON form of one attempt to post an event to a webhook.
 
 use crate::documented::ToSchema;
-use postroad_events::body::event_name;
+use postroad_events::body::event_id_text;
 use postroad_model::Timestamp;
 use postroad_store::WebhookAttempt;
 use serde::Serialize;
@@ -44,7 +44,7 @@ impl From<WebhookAttempt> for AttemptOut {
         Self {
             id: id.0,
             webhook_id: webhook_id.0,
-            event_id: event_name(attempt.event_id),
+            event_id: event_id_text(attempt.event_id),
             event_type: attempt.kind.as_str(),
             message_id: Some(attempt.message_id.0).filter(|id| *id != 0),
             at: attempt.at.to_rfc3339(),

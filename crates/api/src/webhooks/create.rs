@@ -8,7 +8,7 @@ use postroad_openapi_macros::request_fields;
 
 use super::shared_params::read_settings;
 use super::webhook_out::WebhookOut;
-use crate::account_params::{created, read_idempotency_key};
+use crate::account_params::{creation_answer, read_idempotency_key};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -47,11 +47,11 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
     let (draft, key) = read(&call.headers, &call.body, &mut findings)?;
     let mut warnings = findings.reject_problems()?;
-    let made = call.app.create_webhook(&call.caller, draft, key).await;
-    let made = made.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
+    let created = call.app.create_webhook(&call.caller, draft, key).await;
+    let created = created.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
     warnings.extend(call.app.ceiling_warning(call.caller.account_id, LimitedObject::Webhooks).await);
-    let show = if made.is_replay { WebhookOut::new } else { WebhookOut::with_secret };
-    Ok(created(made, |webhook| show(webhook, call.webhook_tester.as_ref()), warnings))
+    let show = if created.is_replay { WebhookOut::new } else { WebhookOut::with_secret };
+    Ok(creation_answer(created, |webhook| show(webhook, call.webhook_tester.as_ref()), warnings))
 }
 
 /// Parses the request; `CreateWebhookIn` documents its fields.

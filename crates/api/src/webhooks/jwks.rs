@@ -14,9 +14,9 @@ pub(crate) const PATH: &str = "/.well-known/jwks.json";
 
 pub(crate) async fn serve(State(state): State<Arc<ApiState>>) -> Response {
     let Some(tester) = state.webhook_tester() else {
-        return envelope::json(StatusCode::NOT_FOUND, r#"{"keys":[]}"#);
+        return envelope::json_response(StatusCode::NOT_FOUND, r#"{"keys":[]}"#);
     };
-    let mut response = envelope::json(StatusCode::OK, tester.signer().jwks().to_string());
+    let mut response = envelope::json_response(StatusCode::OK, tester.signer().jwks().to_string());
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
     response
 }

@@ -6,7 +6,7 @@ use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
 use postroad_openapi_macros::request_fields;
 use serde::Serialize;
 
-use super::shared_params::{read_event_id, read_id, read_integer};
+use super::shared_params::{read_event_id, read_id, read_loose_integer};
 use crate::endpoint::Call;
 use crate::envelope::{AnswerMemory, Flags, Success};
 use crate::failure::Failure;
@@ -71,7 +71,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, R
         ["event_id", "attempt_id", "since"].into_iter().filter(|name| fields.has(name)).count();
     let id = read_id(&mut fields, findings);
     let event = read_event_id(&mut fields, findings);
-    let attempt = read_integer(&mut fields, "attempt_id", findings);
+    let attempt = read_loose_integer(&mut fields, "attempt_id", findings);
     let since = fields.time("since", findings);
     let until = fields.time("until", findings);
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(EventId));
@@ -87,12 +87,12 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, R
         (_, Some(attempt), _) => ReplayRequest::Attempt(WebhookAttemptId(attempt)),
         (_, _, since) => ReplayRequest::Between {
             since: since.unwrap_or(Timestamp::from_micros(0)),
-            until: until.unwrap_or(LATEST),
+            until: until.unwrap_or(UNTIL_DEFAULT),
             after,
         },
     };
     Ok((id, request))
 }
 
-/// Default for `until`: the end of the year 9999, so that the range includes all events so far.
-const LATEST: Timestamp = Timestamp::from_micros(253_402_300_799_000_000);
+/// The end of the year 9999, so that the range includes all events so far.
+const UNTIL_DEFAULT: Timestamp = Timestamp::from_micros(253_402_300_799_000_000);

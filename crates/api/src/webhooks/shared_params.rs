@@ -29,7 +29,7 @@ pub(crate) enum AllEventsIn {
 /// Takes the required `id`. A number out of range becomes an id that does not exist.
 pub(super) fn read_id(fields: &mut Fields<'_>, findings: &mut Findings) -> WebhookId {
     let problems_before = findings.problems.len();
-    WebhookId(read_integer(fields, "id", findings).unwrap_or_else(|| {
+    WebhookId(read_loose_integer(fields, "id", findings).unwrap_or_else(|| {
         if findings.problems.len() == problems_before {
             findings.missing("id");
         }
@@ -37,8 +37,9 @@ pub(super) fn read_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Webho
     }))
 }
 
-/// Takes an integer. `None` if the field is absent or not an integer; the latter is recorded as a problem.
-pub(super) fn read_integer(
+/// Takes an integer; a number beyond 64 bits becomes 0, which is neither an id nor a version. `None` if the field is
+/// absent or not an integer; the latter is recorded as a problem.
+pub(super) fn read_loose_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
     findings: &mut Findings,

@@ -37,7 +37,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<AttemptOut>, Failur
     let mut findings = Findings::default();
     let (id, kind) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    call.release_request();
+    call.free_request();
     let webhook = call.app.find_webhook(&call.caller, id).await?;
     let Some(tester) = &call.webhook_tester else {
         return Err(Reason::Unavailable("no webhook worker runs here".to_owned()).into());

@@ -4,7 +4,7 @@ use postroad_app::WebhookChanges;
 use postroad_model::WebhookId;
 use postroad_openapi_macros::request_fields;
 
-use super::shared_params::{read_id, read_integer, read_settings};
+use super::shared_params::{read_id, read_loose_integer, read_settings};
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
 use crate::envelope::Success;
@@ -59,7 +59,7 @@ pub(crate) fn read(
 ) -> Result<(WebhookId, Option<i64>, WebhookChanges), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_id(&mut fields, findings);
-    let if_version = read_integer(&mut fields, "if_version", findings);
+    let if_version = read_loose_integer(&mut fields, "if_version", findings);
     let changes = read_settings(&mut fields, findings);
     fields.finish(findings);
     Ok((id, if_version, changes))

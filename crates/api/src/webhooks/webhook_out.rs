@@ -1,7 +1,7 @@
 //! JSON form of a webhook.
 
 use crate::documented::ToSchema;
-use postroad_app::shown_events;
+use postroad_app::events_unless_all;
 use postroad_events::WebhookTester;
 use postroad_model::{EventKind, Timestamp, WebhookFormat};
 use postroad_store::Webhook;
@@ -47,7 +47,7 @@ pub(crate) enum EventsOut {
 impl WebhookOut {
     /// Builds the answer without the secret.
     pub(super) fn new(webhook: Webhook, tester: Option<&WebhookTester>) -> Self {
-        let events = match shown_events(webhook.events, webhook.format) {
+        let events = match events_unless_all(webhook.events, webhook.format) {
             None => EventsOut::All("all"),
             Some(kinds) => EventsOut::Named(kinds.into_iter().map(EventKind::as_str).collect()),
         };

@@ -11,10 +11,15 @@ use tokio::time::timeout;
 
 use crate::service::{MESSAGE, SEND_MESSAGE, Service, message_to};
 
-const LIMIT: usize = 100_000;
+const REQUEST_BYTES_MAX: usize = 100_000;
 
 async fn start_with_small_limit() -> Service {
-    Service::start_with(Settings { request_bytes_max: LIMIT, ..Settings::default() }, Mode::Serve, 0).await
+    Service::start_with(
+        Settings { request_bytes_max: REQUEST_BYTES_MAX, ..Settings::default() },
+        Mode::Serve,
+        0,
+    )
+    .await
 }
 
 /// Writes the whole request before reading anything, as simple clients do.
@@ -35,17 +40,17 @@ fn is_413(answer: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_limit_is_exact() {
+async fn a_body_of_exactly_the_limit_is_read_and_one_byte_more_is_refused() {
     let service = start_with_small_limit().await;
     let body = |bytes: usize| format!(r#"{{"id": 7}}{}"#, " ".repeat(bytes - 9));
-    let fits = service.request(Method::POST, MESSAGE, &[], &body(LIMIT)).await;
+    let fits = service.request(Method::POST, MESSAGE, &[], &body(REQUEST_BYTES_MAX)).await;
     assert_eq!((fits.status, &fits.json()["data"]["code"]), (200, &"MessageNotFound".into()));
-    let over = service.request(Method::POST, MESSAGE, &[], &body(LIMIT + 1)).await;
+    let over = service.request(Method::POST, MESSAGE, &[], &body(REQUEST_BYTES_MAX + 1)).await;
     assert_eq!(over.status, 413);
 }
 
 #[tokio::test]
-async fn a_declared_length_is_refused_before_the_body_comes() {
+async fn a_too_large_announced_length_is_refused_before_the_body_arrives() {
     let service = start_with_small_limit().await;
     let answer =
         raw(service.address, &service.head(SEND_MESSAGE, "Content-Length: 999999999999\r\n")).await.unwrap();

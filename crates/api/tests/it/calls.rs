@@ -216,7 +216,7 @@ async fn a_store_that_accepts_nothing_is_a_503() {
 }
 
 #[tokio::test]
-async fn headers_that_lose_to_a_parameter_are_named_in_the_warnings() {
+async fn headers_that_a_parameter_overrides_are_named_in_the_warnings() {
     let service = Service::start().await;
     let mut send = message_to("a@example.net");
     send["reply_to"] = json!("reply@example.test");

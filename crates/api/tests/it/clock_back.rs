@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::service::{MESSAGE, SEND_MESSAGE, message_to};
 
+/// A running service with delivery into an inbox, and a clock that the test sets.
 struct Service {
     clock: ManualClock,
     store: Store,

@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::service::{Service, open_app};
 
+/// A running API with a dev inbox, and the SMTP server that fills the inbox.
 struct World {
     address: SocketAddr,
     client: Client,
@@ -131,7 +132,7 @@ async fn one_message_is_shown_decoded_and_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn the_inbox_is_emptied() {
+async fn delete_empties_the_inbox() {
     let world = World::start().await;
     world.deliver(&["ann@example.net"], "one").await;
     let emptied = world.request(Method::DELETE, "/dev/messages", &[]).await;
@@ -143,7 +144,7 @@ async fn the_inbox_is_emptied() {
 }
 
 #[tokio::test]
-async fn waiting_answers_when_the_message_comes() {
+async fn a_wait_is_answered_when_a_matching_message_arrives() {
     let world = World::start().await;
     let waiting = {
         let client = world.client.clone();

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::service::{SEND_MESSAGE, Service, message_to};
 
+/// A running service, with a DNS server and a clock that the test controls.
 struct World {
     service: Service,
     dns: DnsServer,
@@ -29,7 +30,7 @@ impl World {
     async fn start_with(database: Database, checker: impl FnOnce(Dns) -> DomainChecker) -> Self {
         let (clock, dns) = (ManualClock::default(), DnsServer::start());
         dns.a("mail.example.test", Ipv4Addr::new(192, 0, 2, 1)).ns("shop.example", "ns.shop.example");
-        let service = Service::start_at(database, clock.clone()).await;
+        let service = Service::start_with_clock(database, clock.clone()).await;
         let settings = DnsSettings { nameservers: vec![dns.address()], ..DnsSettings::default() };
         service.app.set_domain_checker(checker(Dns::for_checks(&settings).unwrap()));
         Self { service, dns, clock }

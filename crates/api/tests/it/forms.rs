@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::service::{DELIVERIES, MESSAGE, SEND_MESSAGE, SEND_RAW, Service, message_to};
 
-const NOT_FOUND: &str = "MessageNotFound";
+const MESSAGE_NOT_FOUND: &str = "MessageNotFound";
 
 #[tokio::test]
 async fn the_endpoints_of_postal_accept_four_methods_and_all_others_only_post() {
@@ -13,7 +13,7 @@ async fn the_endpoints_of_postal_accept_four_methods_and_all_others_only_post() 
     for path in [MESSAGE, DELIVERIES] {
         for method in [Method::POST, Method::GET, Method::PUT, Method::PATCH] {
             let reply = service.request(method.clone(), path, &[], r#"{"id": 7}"#).await;
-            assert_eq!(reply.json()["data"]["code"], NOT_FOUND, "{method}");
+            assert_eq!(reply.json()["data"]["code"], MESSAGE_NOT_FOUND, "{method}");
         }
     }
     for path in [SEND_MESSAGE, SEND_RAW, MESSAGE, DELIVERIES] {
@@ -51,10 +51,10 @@ async fn a_trailing_slash_in_the_path_is_ignored() {
     let service = Service::start().await;
     for path in [format!("{MESSAGE}/"), format!("{MESSAGE}//")] {
         let reply = service.request(Method::POST, &path, &[], r#"{"id": 7}"#).await;
-        assert_eq!((reply.status, &reply.json()["data"]["code"]), (200, &json!(NOT_FOUND)), "{path}");
+        assert_eq!((reply.status, &reply.json()["data"]["code"]), (200, &json!(MESSAGE_NOT_FOUND)), "{path}");
     }
     let query = format!("{MESSAGE}/?params=%7B%22id%22%3A7%7D");
-    assert_eq!(service.request(Method::GET, &query, &[], "").await.json()["data"]["code"], NOT_FOUND);
+    assert_eq!(service.request(Method::GET, &query, &[], "").await.json()["data"]["code"], MESSAGE_NOT_FOUND);
 }
 
 #[tokio::test]
@@ -98,16 +98,16 @@ async fn the_field_params_holds_the_json() {
     let parts = "--xx\r\nContent-Disposition: form-data; name=\"params\"\r\n\r\n{\"id\": 7}\r\n--xx--\r\n";
     for (header, body) in [(form, "params=%7B%22id%22%3A7%7D"), (form, r#"{"id": 7}"#), (multipart, parts)] {
         let reply = service.request(Method::POST, MESSAGE, &[header], body).await;
-        assert_eq!(reply.json()["data"]["code"], NOT_FOUND, "{body}: {}", reply.text());
+        assert_eq!(reply.json()["data"]["code"], MESSAGE_NOT_FOUND, "{body}: {}", reply.text());
     }
     let query = format!("{MESSAGE}?params=%7B%22id%22%3A7%7D");
-    assert_eq!(service.request(Method::GET, &query, &[], "").await.json()["data"]["code"], NOT_FOUND);
+    assert_eq!(service.request(Method::GET, &query, &[], "").await.json()["data"]["code"], MESSAGE_NOT_FOUND);
     let reply = service.request(Method::POST, MESSAGE, &[form], "id=7").await.json();
     assert_eq!(reply["data"]["message"], "A form must carry the request as JSON text in the field `params`");
 }
 
 #[tokio::test]
-async fn odd_json_is_a_parameter_error() {
+async fn invalid_json_is_a_parameter_error() {
     let service = Service::start().await;
     let message = async |body: &str| {
         let envelope = service.request(Method::POST, MESSAGE, &[], body).await.json();

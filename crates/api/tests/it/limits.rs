@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 use crate::service::{MESSAGE, SEND_MESSAGE, SEND_RAW, Service, message_to};
 
-const CREATE: &str = "/api/v1/webhooks/create";
+const WEBHOOKS_CREATE: &str = "/api/v1/webhooks/create";
 
 #[tokio::test]
 async fn an_error_answer_lists_a_hundred_problems_and_says_how_many_more() {
@@ -66,8 +66,8 @@ async fn an_error_answer_to_a_large_request_is_small() {
     message["ip_pool"] = json!(long);
     let digits = "7".repeat(290);
     let requests = [
-        (CREATE, json!({"url": "https://example.com/", "events": events}).to_string()),
-        (CREATE, json!({"url": format!("x{long}"), "format": long}).to_string()),
+        (WEBHOOKS_CREATE, json!({"url": "https://example.com/", "events": events}).to_string()),
+        (WEBHOOKS_CREATE, json!({"url": format!("x{long}"), "format": long}).to_string()),
         (SEND_MESSAGE, message.to_string()),
         (MESSAGE, format!(r#"{{"id": {digits}}}"#)),
         ("/api/v1/events/list", json!({"types": vec!["x"; 60_000]}).to_string()),
@@ -210,7 +210,7 @@ async fn two_host_headers_are_a_400() {
 #[tokio::test]
 async fn slow_request_headers_end_the_connection_after_their_total_time() {
     let mut settings = Settings::default();
-    settings.times.first_request = Duration::from_millis(500);
+    settings.times.request_head = Duration::from_millis(500);
     let service = Service::start_with(settings, Mode::Serve, 0).await;
     // Slow down the second request of the connection: the first one is limited by another timer.
     let mut stream = TcpStream::connect(service.address).await.unwrap();

@@ -74,7 +74,7 @@ async fn http2_is_served() {
     let stream = TcpStream::connect(service.address).await.unwrap();
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-    let talking = tokio::spawn(connection);
+    let connection_task = tokio::spawn(connection);
     let post = |key: Option<&str>, body: &str| {
         let mut request = hyper::Request::post(format!("http://test{MESSAGE}"));
         if let Some(key) = key {
@@ -93,7 +93,7 @@ async fn http2_is_served() {
         assert!(String::from_utf8_lossy(&text).contains(code), "{text:?}");
     }
     drop(sender);
-    talking.await.unwrap().unwrap();
+    connection_task.await.unwrap().unwrap();
 }
 
 async fn bytes_until_closed(address: SocketAddr, sent: &[u8]) -> String {
@@ -108,7 +108,7 @@ async fn bytes_until_closed(address: SocketAddr, sent: &[u8]) -> String {
 #[tokio::test]
 async fn silent_and_idle_connections_are_closed() {
     let mut settings = Settings::default();
-    settings.times.first_request = Duration::from_millis(50);
+    settings.times.request_head = Duration::from_millis(50);
     settings.times.idle = Duration::from_millis(50);
     let service = Service::start_with(settings, Mode::Serve, 0).await;
     assert_eq!(bytes_until_closed(service.address, b"").await, "");

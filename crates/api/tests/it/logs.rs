@@ -10,9 +10,9 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::service::{MESSAGE, SEND_MESSAGE, Service, message_to};
 
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl io::Write for Lines {
+impl io::Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -23,7 +23,7 @@ impl io::Write for Lines {
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
+impl<'a> MakeWriter<'a> for LogBuffer {
     type Writer = Self;
 
     fn make_writer(&'a self) -> Self {
@@ -34,7 +34,7 @@ impl<'a> MakeWriter<'a> for Lines {
 // Everything runs on this one thread, so that its subscriber sees all lines.
 #[tokio::test]
 async fn every_request_is_one_line_without_keys_addresses_or_content() {
-    let lines = Lines::default();
+    let lines = LogBuffer::default();
     // With one dispatcher, the first thread that reaches a log line decides for all threads whether it is enabled, and
     // threads of other tests have no subscriber. With two, tracing asks both.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());

@@ -9,7 +9,7 @@ mod dev_inbox;
 mod domains_over_time;
 mod forms;
 mod holds;
-mod large;
+mod large_messages;
 mod limits;
 mod listeners;
 mod logs;

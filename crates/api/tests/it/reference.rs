@@ -30,7 +30,7 @@ fn document() -> Value {
     serde_json::from_str(OPENAPI_JSON).expect("the document is JSON")
 }
 
-fn page(document: &Value) -> String {
+fn render_page(document: &Value) -> String {
     let mut page = OPENING.to_owned();
     let paths = document["paths"].as_object().expect("the document has paths");
     for tag in document["tags"].as_array().expect("the document has tags") {
@@ -83,7 +83,7 @@ fn write_fields(page: &mut String, document: &Value, object: &Value, prefix: &st
     let mut fields: Vec<(&String, &Value)> = object["properties"].as_object().into_iter().flatten().collect();
     fields.sort_by_key(|(name, _)| !is_required(name));
     for (name, field) in fields {
-        let schemas = schemas(document, field);
+        let schemas = schemas_of_field(document, field);
         let description =
             schemas.iter().find_map(|schema| schema["description"].as_str()).unwrap_or_default();
         let description = description.replace('\n', " ").replace('|', "\\|");
@@ -105,11 +105,11 @@ fn write_fields(page: &mut String, document: &Value, object: &Value, prefix: &st
 
 /// The schemas of the items of an array; none for other schemas.
 fn schemas_of_items<'a>(document: &'a Value, array: &'a Value) -> Vec<&'a Value> {
-    array.get("items").map(|items| schemas(document, items)).unwrap_or_default()
+    array.get("items").map(|items| schemas_of_field(document, items)).unwrap_or_default()
 }
 
 /// A field's schema and the schemas it refers to.
-fn schemas<'a>(document: &'a Value, field: &'a Value) -> Vec<&'a Value> {
+fn schemas_of_field<'a>(document: &'a Value, field: &'a Value) -> Vec<&'a Value> {
     let alternatives = field["oneOf"].as_array().into_iter().flatten();
     let mut found = Vec::new();
     for schema in std::iter::once(field).chain(alternatives) {
@@ -117,7 +117,7 @@ fn schemas<'a>(document: &'a Value, field: &'a Value) -> Vec<&'a Value> {
         found.push(schema);
         if let Some(reference) = schema["$ref"].as_str() {
             let target = document.pointer(&reference[1..]).expect("references resolve");
-            found.extend(schemas(document, target));
+            found.extend(schemas_of_field(document, target));
         }
     }
     found
@@ -140,7 +140,7 @@ fn type_names(schemas: &[&Value]) -> String {
 
 #[test]
 fn the_page_of_endpoints_is_what_the_code_says() {
-    let page = page(&document());
+    let page = render_page(&document());
     let path = docs("endpoints.md");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &page).expect("docs can be written");

@@ -42,14 +42,14 @@ impl Service {
         Self::start_app(app, store, settings, mode, folder).await
     }
 
-    pub(crate) async fn start_on(database: Database) -> Self {
-        let (app, store) = open_app_on(database, 0).await;
+    pub(crate) async fn start_on_database(database: Database) -> Self {
+        let (app, store) = open_app_on_database(database, 0).await;
         Self::start_app(app, store, Settings::default(), Mode::Serve, TempDir::new().unwrap()).await
     }
 
     /// Starts the service with a clock that the test moves.
-    pub(crate) async fn start_at(database: Database, clock: ManualClock) -> Self {
-        let (app, store) = open_app_at(database, 0, Arc::new(clock)).await;
+    pub(crate) async fn start_with_clock(database: Database, clock: ManualClock) -> Self {
+        let (app, store) = open_app_with_clock(database, 0, Arc::new(clock)).await;
         Self::start_app(app, store, Settings::default(), Mode::Serve, TempDir::new().unwrap()).await
     }
 
@@ -99,21 +99,25 @@ impl Service {
     }
 
     /// Head of a POST request with the service's key and the given headers.
-    pub(crate) fn head(&self, path: &str, more: &str) -> Vec<u8> {
-        format!("POST {path} HTTP/1.1\r\nHost: test\r\nX-Server-API-Key: {}\r\n{more}\r\n", self.key)
+    pub(crate) fn head(&self, path: &str, headers: &str) -> Vec<u8> {
+        format!("POST {path} HTTP/1.1\r\nHost: test\r\nX-Server-API-Key: {}\r\n{headers}\r\n", self.key)
             .into_bytes()
     }
 }
 
 pub(crate) async fn open_app(folder: &TempDir, disk_reserve_bytes: u64) -> (App, Store) {
-    open_app_on(Database::Sqlite(folder.path().join("postroad.db")), disk_reserve_bytes).await
+    open_app_on_database(Database::Sqlite(folder.path().join("postroad.db")), disk_reserve_bytes).await
 }
 
-async fn open_app_on(database: Database, disk_reserve_bytes: u64) -> (App, Store) {
-    open_app_at(database, disk_reserve_bytes, Arc::new(SystemClock)).await
+async fn open_app_on_database(database: Database, disk_reserve_bytes: u64) -> (App, Store) {
+    open_app_with_clock(database, disk_reserve_bytes, Arc::new(SystemClock)).await
 }
 
-async fn open_app_at(database: Database, disk_reserve_bytes: u64, clock: Arc<dyn Clock>) -> (App, Store) {
+async fn open_app_with_clock(
+    database: Database,
+    disk_reserve_bytes: u64,
+    clock: Arc<dyn Clock>,
+) -> (App, Store) {
     let settings =
         postroad_store::Settings { disk_reserve_bytes, ..postroad_store::Settings::small(database) };
     let role = Role::Node { identity: "test".into() };

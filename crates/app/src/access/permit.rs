@@ -102,14 +102,14 @@ mod tests {
     use super::*;
 
     /// Whether an actor may perform an operation.
-    type May = Box<dyn Fn(Operation) -> bool>;
+    type IsAllowed = Box<dyn Fn(Operation) -> bool>;
     /// Scopes of a key, and whether they allow an operation.
-    type Scoped = (&'static [&'static str], fn(Operation) -> bool);
+    type ScopeCase = (&'static [&'static str], fn(Operation) -> bool);
 
     const OWN: AccountId = AccountId(1);
     const OWN_SERVER: Subject = Subject::Server { id: ServerId(10), account_id: OWN };
     const OTHER_OWN_SERVER: Subject = Subject::Server { id: ServerId(11), account_id: OWN };
-    const FOREIGN: Subject = Subject::Server { id: ServerId(20), account_id: AccountId(2) };
+    const SERVER_OF_OTHER_ACCOUNT: Subject = Subject::Server { id: ServerId(20), account_id: AccountId(2) };
 
     /// An account key and an operator key.
     fn keys(scopes: &[&str]) -> (Actor, Actor) {
@@ -123,12 +123,12 @@ mod tests {
     }
 
     /// Every kind of actor with the operations that it should be allowed, written independently of `permit`.
-    fn actors() -> Vec<(Actor, May)> {
-        let mut all: Vec<(Actor, May)> = vec![(Actor::CommandLine, Box::new(|_| true))];
+    fn actors() -> Vec<(Actor, IsAllowed)> {
+        let mut all: Vec<(Actor, IsAllowed)> = vec![(Actor::CommandLine, Box::new(|_| true))];
         let of_account =
             |op: Operation| ["Account", "ServerOrAccount"].contains(&&*format!("{:?}", op.level()));
         let reads = |op: Operation| op.effect() == Effect::Read;
-        let scoped: [Scoped; 5] = [
+        let scope_cases: [ScopeCase; 5] = [
             (&[], |_| false),
             (&["full"], |_| true),
             (&["read"], |op| op.effect() == Effect::Read),
@@ -139,7 +139,7 @@ mod tests {
             }),
             (&["credentials"], |op| op.name().starts_with("credentials/")),
         ];
-        for (scopes, may) in scoped {
+        for (scopes, may) in scope_cases {
             let (account, operator) = keys(scopes);
             all.push((account, Box::new(move |op| of_account(op) && may(op))));
             let of_operator = |op: Operation| !["Server", "Person"].contains(&&*format!("{:?}", op.level()));
@@ -197,7 +197,7 @@ mod tests {
                     Subject::Account(OWN),
                     OWN_SERVER,
                     OTHER_OWN_SERVER,
-                    FOREIGN,
+                    SERVER_OF_OTHER_ACCOUNT,
                     Subject::Absent,
                 ] {
                     let is_own = match subject {

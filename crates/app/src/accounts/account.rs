@@ -30,7 +30,7 @@ impl App {
         requested: Option<AccountId>,
     ) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountGet;
-        let id = self.account_of(by, operation, requested).await?;
+        let id = self.permitted_account_id(by, operation, requested).await?;
         self.permitted_account(by, operation, id).await
     }
 
@@ -42,7 +42,7 @@ impl App {
         name: &str,
     ) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountUpdate;
-        let id = self.account_of(by, operation, requested).await?;
+        let id = self.permitted_account_id(by, operation, requested).await?;
         let ceilings = AccountCeilingsChange::default();
         self.change_account_as(by, operation, id, if_version, Some(name), ceilings).await
     }
@@ -53,12 +53,12 @@ impl App {
         requested: Option<AccountId>,
     ) -> Result<AccountUsage, AccountRefusal> {
         let operation = Operation::AccountUsage;
-        let id = self.account_of(by, operation, requested).await?;
+        let id = self.permitted_account_id(by, operation, requested).await?;
         let ceilings = self.permitted_account(by, operation, id).await?.ceilings;
         let store = &self.inner.store;
         let counted = store.account_period_counts(id).await?;
         let limits = [ceilings.hourly_limit, ceilings.daily_limit, ceilings.monthly_limit];
-        let messages = std::array::from_fn(|at| limits[at].map(|_| counted[at].unwrap_or(0)));
+        let messages = std::array::from_fn(|index| limits[index].map(|_| counted[index].unwrap_or(0)));
         Ok(AccountUsage {
             servers: store.count_objects(id, LimitedObject::Servers).await?,
             domains: store.count_objects(id, LimitedObject::Domains).await?,

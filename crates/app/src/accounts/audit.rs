@@ -15,8 +15,8 @@ use super::{AccountRefusal, Requester};
 use crate::App;
 use crate::access::{Operation, Subject, permit};
 
-/// Maximum number of steps of one check; a step reads up to a thousand entries of one account's chain.
-const STEPS_AT_ONCE: usize = 50;
+/// Maximum number of steps of one `verify_audit` call; a step reads up to a thousand entries of one account's chain.
+const STEPS_PER_CALL_MAX: usize = 50;
 
 #[boxed_futures]
 impl App {
@@ -65,7 +65,7 @@ impl App {
         let AuditPage { entries, next } = self.export_audit(by, account, filter, after, limit).await?;
         let mut lines = String::new();
         for entry in &entries {
-            lines.push_str(&audit_entry(entry).to_string());
+            lines.push_str(&audit_entry_json(entry).to_string());
             lines.push('\n');
         }
         Ok((lines, next))
@@ -143,6 +143,7 @@ impl App {
             .map_err(AccountRefusal::Denied)
     }
 
+    /// The account whose log is read, if the actor may read it; `INSTALLATION` for the installation's own log.
     async fn audited_account(
         &self,
         by: &Requester,
@@ -153,7 +154,7 @@ impl App {
             permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
             return Ok(INSTALLATION);
         }
-        let found = self.account_of(by, operation, account).await;
+        let found = self.permitted_account_id(by, operation, account).await;
         // The log of an account stays when the account is removed.
         if matches!(found, Err(AccountRefusal::NotFound(_)))
             && let Some(id) = account.filter(|_| by.actor.is_operator())
@@ -174,24 +175,25 @@ impl App {
         permit(&by.actor, Operation::InstallationVerifyAudit, Subject::Installation)
             .map_err(AccountRefusal::Denied)?;
         let store = &self.inner.store;
-        let (mut verdicts, mut at) = (Vec::new(), from);
-        for _ in 0..STEPS_AT_ONCE {
-            let before = AccountId(at.account_id.0 - 1);
+        let (mut verdicts, mut position) = (Vec::new(), from);
+        for _ in 0..STEPS_PER_CALL_MAX {
+            let before = AccountId(position.account_id.0 - 1);
             let Some(account_id) = store.list_audited_accounts(before, 1).await?.pop() else {
                 return Ok((verdicts, None));
             };
-            if account_id != at.account_id {
-                at = AuditPosition { account_id, ..AuditPosition::default() };
+            if account_id != position.account_id {
+                position = AuditPosition { account_id, ..AuditPosition::default() };
             }
-            let verdict = store.verify_audit(account_id, at.seq, &at.hash).await?;
+            let verdict = store.verify_audit(account_id, position.seq, &position.hash).await?;
             if verdict.has_more {
-                at = AuditPosition { account_id, seq: verdict.intact_count, hash: verdict.hash };
+                position = AuditPosition { account_id, seq: verdict.intact_count, hash: verdict.hash };
             } else {
                 verdicts.push(verdict);
-                at = AuditPosition { account_id: AccountId(account_id.0 + 1), ..AuditPosition::default() };
+                position =
+                    AuditPosition { account_id: AccountId(account_id.0 + 1), ..AuditPosition::default() };
             }
         }
-        Ok((verdicts, Some(at)))
+        Ok((verdicts, Some(position)))
     }
 }
 
@@ -211,7 +213,7 @@ impl Default for AuditPosition {
 }
 
 /// JSON of an entry, as exports show it.
-pub(crate) fn audit_entry(entry: &AuditEntry) -> Value {
+pub(crate) fn audit_entry_json(entry: &AuditEntry) -> Value {
     json!({
         "account": entry.account_id,
         "seq": entry.seq,

@@ -68,7 +68,7 @@ impl App {
         limit: usize,
     ) -> Result<(Vec<NamedAuditEntry>, Option<i64>), AccountRefusal> {
         let AuditPage { entries, next } = self.list_audit(by, account, filter, before, limit).await?;
-        let mut names = Names::new(&self.inner.store, by.actor.is_operator());
+        let mut names = NameCache::new(&self.inner.store, by.actor.is_operator());
         let mut named = Vec::with_capacity(entries.len());
         for entry in entries {
             let (actor, subject) = (names.actor(&entry).await?, names.subject(&entry).await?);
@@ -79,7 +79,7 @@ impl App {
 }
 
 /// Names that the entries of one page of the log need. Each is read from the store once.
-struct Names<'a> {
+struct NameCache<'a> {
     store: &'a Store,
     shows_operators: bool,
     actors: HashMap<(String, Option<i64>), ActorName>,
@@ -88,7 +88,7 @@ struct Names<'a> {
     objects: HashMap<(String, i64), bool>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameCache<'a> {
     fn new(store: &'a Store, shows_operators: bool) -> Self {
         Self {
             store,

@@ -70,10 +70,10 @@ impl App {
             );
             Change::Keep
         });
-        let kept = &self.inner.retention;
-        change.bodies_days = check_days("bodies_days", request.bodies_days, kept.bodies, &mut problem);
+        let retention = &self.inner.retention;
+        change.bodies_days = check_days("bodies_days", request.bodies_days, retention.bodies, &mut problem);
         change.messages_days =
-            check_days("messages_days", request.messages_days, kept.messages, &mut problem);
+            check_days("messages_days", request.messages_days, retention.messages, &mut problem);
         if problems.is_empty() { Ok(change) } else { Err(Refusal::Validation(problems).into()) }
     }
 }

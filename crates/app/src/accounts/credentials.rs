@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, CredentialId, Scope, ServerId, Timestamp};
 use postroad_store::{
-    AuditSubject, Credential, CredentialChange, CredentialFilter, NewCredential, StoreError, Updated,
+    AuditSubject, Credential, CredentialChange, CredentialFilter, NewCredential, StoreError, UpdateResult,
 };
 
 use super::recording::{Created, CreationKey};
@@ -74,9 +74,9 @@ impl App {
         request: NewCredentialRequest,
     ) -> Result<Created<CreatedCredential>, AccountRefusal> {
         let operation = Operation::CredentialsCreate;
-        let account_id = self.server_of(by, operation, request.server).await?.account_id;
-        if let Some(id) = self.find_created(Some(account_id), request.idempotency_key.as_ref()).await? {
-            let credential = self.credential_of(by, operation, CredentialId(id)).await?;
+        let account_id = self.permitted_server(by, operation, request.server).await?.account_id;
+        if let Some(id) = self.find_created_id(Some(account_id), request.idempotency_key.as_ref()).await? {
+            let credential = self.permitted_credential(by, operation, CredentialId(id)).await?;
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
             return Ok(Created { value, is_replay: true });
         }
@@ -97,23 +97,23 @@ impl App {
             key_hash,
             secret_hash,
             scope: request.scope,
-            allow: limits.within(request.allow)?,
+            allow: limits.restrict_networks(request.allow)?,
             hold: request.hold,
             test: request.test,
-            expires_at: limits.until(request.expires_at),
+            expires_at: limits.restrict_expiry(request.expires_at),
         };
         let subject = AuditSubject::NewCredential(key_hash);
         let key = request.idempotency_key.as_ref().map(|key| (account_id, key));
-        let store = self.recording_creation(by, operation, subject, key);
+        let store = self.audited_store_for_creation(by, operation, subject, key);
         let created = match request.login {
             None => store.create_credential(new).await,
             Some(login) => store.create_credential_with_login(new, login).await,
         };
         // A concurrent call with the same idempotency key may have created the credential.
         if matches!(created, Err(StoreError::Conflict))
-            && let Some(id) = self.find_created(Some(account_id), request.idempotency_key.as_ref()).await?
+            && let Some(id) = self.find_created_id(Some(account_id), request.idempotency_key.as_ref()).await?
         {
-            let credential = self.credential_of(by, operation, CredentialId(id)).await?;
+            let credential = self.permitted_credential(by, operation, CredentialId(id)).await?;
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
             return Ok(Created { value, is_replay: true });
         }
@@ -134,7 +134,7 @@ impl App {
         let operation = Operation::CredentialsList;
         let account_id = self.listed_account(by, operation, filter.account_id).await?;
         if let Some(server_id) = filter.server_id {
-            let server = self.server_of(by, operation, server_id).await?;
+            let server = self.permitted_server(by, operation, server_id).await?;
             if account_id.is_some_and(|id| id != server.account_id) {
                 return Err(AccountRefusal::NotFound(ObjectKind::Server));
             }
@@ -149,7 +149,7 @@ impl App {
         by: &Requester,
         id: CredentialId,
     ) -> Result<Credential, AccountRefusal> {
-        self.credential_of(by, Operation::CredentialsGet, id).await
+        self.permitted_credential(by, Operation::CredentialsGet, id).await
     }
 
     pub async fn update_credential(
@@ -159,7 +159,7 @@ impl App {
         request: CredentialChangeRequest,
     ) -> Result<Credential, AccountRefusal> {
         let operation = Operation::CredentialsUpdate;
-        let credential = self.credential_of(by, operation, id).await?;
+        let credential = self.permitted_credential(by, operation, id).await?;
         request.name.as_deref().map(check_name).transpose()?;
         let expires_at = match request.expires_at {
             Change::Set(at) => Some(at),
@@ -172,20 +172,20 @@ impl App {
         let limits = self.limits_of_requesting_key(by).await?;
         let expires_at = match request.expires_at {
             Change::Keep => Change::Keep,
-            changed => limits.until(changed.into_value()).into(),
+            changed => limits.restrict_expiry(changed.into_value()).into(),
         };
         let change = CredentialChange {
             name: request.name.map(|name| name.trim().to_owned()),
-            allow: request.allow.map(|allow| limits.within(allow)).transpose()?,
+            allow: request.allow.map(|allow| limits.restrict_networks(allow)).transpose()?,
             hold: request.hold,
             expires_at,
         };
-        let store = self.recording(by, operation, AuditSubject::Credential(id));
+        let store = self.audited_store(by, operation, AuditSubject::Credential(id));
         let updated = store.update_credential(id, request.if_version, change).await;
         self.forget_setup();
         match updated {
-            Ok(Updated::Done(credential)) => Ok(credential),
-            Ok(Updated::OtherVersion(version)) => Err(AccountRefusal::OtherVersion(version)),
+            Ok(UpdateResult::Done(credential)) => Ok(credential),
+            Ok(UpdateResult::OtherVersion(version)) => Err(AccountRefusal::OtherVersion(version)),
             Err(StoreError::NotFound) => Err(AccountRefusal::CredentialEnded),
             Err(other) => Err(other.into()),
         }
@@ -197,15 +197,15 @@ impl App {
         id: CredentialId,
     ) -> Result<Credential, AccountRefusal> {
         let operation = Operation::CredentialsRevoke;
-        if self.credential_of(by, operation, id).await?.revoked_at.is_none() {
-            let store = self.recording(by, operation, AuditSubject::Credential(id));
+        if self.permitted_credential(by, operation, id).await?.revoked_at.is_none() {
+            let store = self.audited_store(by, operation, AuditSubject::Credential(id));
             store
                 .revoke_credential(id)
                 .await
                 .map_err(AccountRefusal::from_store_error_on(ObjectKind::Credential))?;
             self.forget_setup();
         }
-        self.credential_of(by, operation, id).await
+        self.permitted_credential(by, operation, id).await
     }
 
     /// Creates a credential with the rights of the old one, within the networks and expiry of the requesting key. The
@@ -217,7 +217,7 @@ impl App {
         grace: Duration,
     ) -> Result<CreatedCredential, AccountRefusal> {
         let operation = Operation::CredentialsRotate;
-        let old = self.credential_of(by, operation, id).await?;
+        let old = self.permitted_credential(by, operation, id).await?;
         let now = self.inner.clock.now();
         let is_expired = old.expires_at.is_some_and(|at| at <= now);
         if old.revoked_at.is_some() || old.replaced_by.is_some() || is_expired || old.scope == Scope::Address
@@ -228,7 +228,7 @@ impl App {
             return Err(AccountRefusal::problem("grace_s", "should be at most 30 days"));
         }
         let limits = self.limits_of_requesting_key(by).await?;
-        let allow = limits.within(old.allow).map_err(|_| {
+        let allow = limits.restrict_networks(old.allow).map_err(|_| {
             AccountRefusal::problem("id", "is of a credential with networks outside those of the calling key")
         })?;
         let pair = KeyPair::generate();
@@ -242,9 +242,9 @@ impl App {
             allow,
             hold: old.hold,
             test: old.test,
-            expires_at: limits.until(old.expires_at),
+            expires_at: limits.restrict_expiry(old.expires_at),
         };
-        let store = self.recording(by, operation, AuditSubject::Credential(id));
+        let store = self.audited_store(by, operation, AuditSubject::Credential(id));
         let rotated = store.rotate_credential(id, now.plus(grace), new).await;
         self.forget_setup();
         let credential = rotated.map_err(|error| match error {
@@ -256,7 +256,7 @@ impl App {
     }
 
     /// Finds a credential on which `by` may perform `operation`.
-    async fn credential_of(
+    async fn permitted_credential(
         &self,
         by: &Requester,
         operation: Operation,

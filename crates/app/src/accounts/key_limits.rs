@@ -28,7 +28,7 @@ impl App {
 
 impl KeyLimits {
     /// The requested networks, or the key's own if none are requested. Refuses networks outside the key's own.
-    pub(super) fn within(&self, requested: Vec<IpNet>) -> Result<Vec<IpNet>, AccountRefusal> {
+    pub(super) fn restrict_networks(&self, requested: Vec<IpNet>) -> Result<Vec<IpNet>, AccountRefusal> {
         if requested.is_empty() {
             return Ok(self.allow.clone());
         }
@@ -40,7 +40,7 @@ impl KeyLimits {
     }
 
     /// The earlier of the requested expiry and the requesting key's own; `None` if neither is set.
-    pub(super) fn until(&self, requested: Option<Timestamp>) -> Option<Timestamp> {
+    pub(super) fn restrict_expiry(&self, requested: Option<Timestamp>) -> Option<Timestamp> {
         requested.into_iter().chain(self.expires_at).min()
     }
 }

@@ -47,7 +47,7 @@ impl App {
         account: Option<AccountId>,
         request: AccountKeyRequest,
     ) -> Result<CreatedAccountKey, AccountRefusal> {
-        let account_id = self.account_of(by, Operation::AccountKeysCreate, account).await?;
+        let account_id = self.permitted_account_id(by, Operation::AccountKeysCreate, account).await?;
         self.create_key_of(by, Operation::AccountKeysCreate, Some(account_id), request, None).await
     }
 
@@ -61,12 +61,12 @@ impl App {
         creation: Option<&CreationKey>,
     ) -> Result<Created<(Option<String>, AccountKey)>, AccountRefusal> {
         let operation = Operation::AccountKeysCreate;
-        let account_id = self.account_of(by, operation, account).await?;
-        if let Some(made) = self.find_key_created_before(Some(account_id), creation).await? {
-            return Ok(made);
+        let account_id = self.permitted_account_id(by, operation, account).await?;
+        if let Some(earlier) = self.find_key_created_before(Some(account_id), creation).await? {
+            return Ok(earlier);
         }
         match self.create_key_of(by, operation, Some(account_id), request, creation).await {
-            Ok(made) => Ok(Created { value: (Some(made.api_key), made.key), is_replay: false }),
+            Ok(new) => Ok(Created { value: (Some(new.api_key), new.key), is_replay: false }),
             // A concurrent call with the same idempotency key may have created the API key.
             Err(refusal @ AccountRefusal::Exists(_)) => {
                 self.find_key_created_before(Some(account_id), creation).await?.ok_or(refusal)
@@ -81,7 +81,7 @@ impl App {
         account_id: Option<AccountId>,
         creation: Option<&CreationKey>,
     ) -> Result<Option<Created<(Option<String>, AccountKey)>>, AccountRefusal> {
-        let Some(id) = self.find_created(account_id, creation).await? else { return Ok(None) };
+        let Some(id) = self.find_created_id(account_id, creation).await? else { return Ok(None) };
         let found = self.inner.store.find_account_key_by_id(AccountKeyId(id)).await?;
         let found = found.filter(|key| key.account_id == account_id);
         let key = found.ok_or(AccountRefusal::NotFound(ObjectKind::AccountKey))?;
@@ -110,11 +110,11 @@ impl App {
     ) -> Result<Created<(Option<String>, AccountKey)>, AccountRefusal> {
         let operation = Operation::OperatorKeysCreate;
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
-        if let Some(made) = self.find_key_created_before(None, creation).await? {
-            return Ok(made);
+        if let Some(earlier) = self.find_key_created_before(None, creation).await? {
+            return Ok(earlier);
         }
         match self.create_key_of(by, operation, None, request, creation).await {
-            Ok(made) => Ok(Created { value: (Some(made.api_key), made.key), is_replay: false }),
+            Ok(new) => Ok(Created { value: (Some(new.api_key), new.key), is_replay: false }),
             // A concurrent call with the same idempotency key may have created the API key.
             Err(refusal @ AccountRefusal::Exists(_)) => {
                 self.find_key_created_before(None, creation).await?.ok_or(refusal)
@@ -132,7 +132,7 @@ impl App {
         after: Option<AccountKeyId>,
         limit: usize,
     ) -> Result<(Vec<AccountKey>, bool), AccountRefusal> {
-        let account_id = self.account_of(by, Operation::AccountKeysList, account).await?;
+        let account_id = self.permitted_account_id(by, Operation::AccountKeysList, account).await?;
         self.list_keys_of(AccountKeyOwner::Account(account_id), filter, after, limit).await
     }
 
@@ -153,7 +153,7 @@ impl App {
         account: Option<AccountId>,
         id: AccountKeyId,
     ) -> Result<AccountKey, AccountRefusal> {
-        let account_id = self.account_of(by, Operation::AccountKeysRevoke, account).await?;
+        let account_id = self.permitted_account_id(by, Operation::AccountKeysRevoke, account).await?;
         self.revoke_key_of(by, Operation::AccountKeysRevoke, AccountKeyOwner::Account(account_id), id).await
     }
 
@@ -189,12 +189,12 @@ impl App {
             name: request.name.trim().to_owned(),
             key_hash,
             scopes: request.scopes,
-            allow: limits.within(request.allow)?,
-            expires_at: limits.until(request.expires_at),
+            allow: limits.restrict_networks(request.allow)?,
+            expires_at: limits.restrict_expiry(request.expires_at),
         };
         let subject = AuditSubject::NewAccountKey(key_hash);
         let creation = creation.map(|key| (account_id.unwrap_or(INSTALLATION), key));
-        let store = self.recording_creation(by, operation, subject, creation);
+        let store = self.audited_store_for_creation(by, operation, subject, creation);
         let created = store.create_account_key(new).await;
         Ok(CreatedAccountKey {
             api_key,
@@ -254,7 +254,7 @@ impl App {
         if found.first().is_none_or(|key| key.id != id) {
             return Err(AccountRefusal::NotFound(ObjectKind::AccountKey));
         }
-        let store = self.recording(by, operation, AuditSubject::AccountKey(id));
+        let store = self.audited_store(by, operation, AuditSubject::AccountKey(id));
         let revoked = store.revoke_account_key(owner, id).await;
         self.forget_setup();
         revoked.map_err(AccountRefusal::from_store_error_on(ObjectKind::AccountKey))

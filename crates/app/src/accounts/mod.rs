@@ -1,5 +1,5 @@
 //! Operations on accounts, their keys, servers and credentials, and on the audit log. The HTTP API, the portal and the
-//! command line call the same functions with their actor.
+//! command line call the same functions, which check the permission of the requester (`by`).
 
 mod account;
 mod audit;
@@ -8,7 +8,7 @@ mod ceilings;
 mod credentials;
 mod key_limits;
 mod keys;
-mod manage;
+mod lifecycle;
 mod recording;
 mod refusal;
 mod servers;
@@ -20,15 +20,15 @@ use postroad_store::{Server, StoreError};
 
 pub use account::AccountUsage;
 pub use audit::AuditPosition;
-pub(crate) use audit::audit_entry;
+pub(crate) use audit::audit_entry_json;
 pub use audit_names::{ActorName, NamedAuditEntry, SubjectName};
 pub use ceilings::AccountCeilingsRequest;
 pub use credentials::{CreatedCredential, CredentialChangeRequest, NewCredentialRequest};
 pub use keys::{AccountKeyRequest, CreatedAccountKey};
-pub use manage::AccountUpdateRequest;
+pub use lifecycle::AccountUpdateRequest;
 pub use recording::{Created, CreationKey};
 pub use refusal::{AccountRefusal, CallLimit, ObjectKind};
-pub(crate) use servers::owner_of;
+pub(crate) use servers::origin_of;
 pub use servers::{NewServerRequest, ServerUpdateRequest};
 
 use crate::App;
@@ -51,7 +51,7 @@ impl Requester {
 impl App {
     /// The account that an operation acts on: the actor's own, or the `requested` one. Somebody else's account is
     /// refused like an account that does not exist.
-    pub(crate) async fn account_of(
+    pub(crate) async fn permitted_account_id(
         &self,
         by: &Requester,
         operation: Operation,
@@ -109,7 +109,7 @@ impl App {
             permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
             return Ok(None);
         }
-        self.account_of(by, operation, requested).await.map(Some)
+        self.permitted_account_id(by, operation, requested).await.map(Some)
     }
 }
 

@@ -32,13 +32,13 @@ pub struct Created<T> {
 
 impl App {
     /// The store, for one change that is recorded in the audit log.
-    pub(crate) fn recording(&self, by: &Requester, operation: Operation, subject: AuditSubject) -> Store {
-        self.recording_creation(by, operation, subject, None)
+    pub(crate) fn audited_store(&self, by: &Requester, operation: Operation, subject: AuditSubject) -> Store {
+        self.audited_store_for_creation(by, operation, subject, None)
     }
 
-    /// Like `recording`, for a change that creates something. The idempotency key and its account are stored with the
-    /// change.
-    pub(crate) fn recording_creation(
+    /// Like `audited_store`, for a change that creates something. The idempotency key and its account are stored with
+    /// the change.
+    pub(crate) fn audited_store_for_creation(
         &self,
         by: &Requester,
         operation: Operation,
@@ -56,7 +56,7 @@ impl App {
 
     /// The id of the object that an earlier call with the same key created. Refuses a key that was used for another
     /// request. Keys of different accounts are independent; `account_id` is `None` for objects of the installation.
-    pub(crate) async fn find_created(
+    pub(crate) async fn find_created_id(
         &self,
         account_id: Option<AccountId>,
         key: Option<&CreationKey>,
@@ -66,8 +66,8 @@ impl App {
         Ok(id_created_with(self.inner.store.find_creation(account_id, key.key.clone()).await?, key)?)
     }
 
-    /// Like `find_created`, for an object of a server; `key` is made by `CreationKey::of_server`.
-    pub(crate) async fn find_created_on_server(
+    /// Like `find_created_id`, for an object of a server; `key` is made by `CreationKey::of_server`.
+    pub(crate) async fn find_created_id_on_server(
         &self,
         account_id: AccountId,
         key: Option<&CreationKey>,

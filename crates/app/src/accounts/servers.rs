@@ -5,18 +5,18 @@ use std::time::Duration;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, Change, LimitedObject, PoolId, ServerId, ServerMode};
 use postroad_store::{
-    AuditSubject, Ceiling, CeilingsChange, NewServer, Pool, PoolMove, Server, ServerFilter, ServerUpdate,
-    SetBy, StoreError,
+    AuditSubject, Ceiling, CeilingsChange, NewServer, Pool, PoolMove, Server, ServerFilter,
+    ServerUpdateResult, SetBy, StoreError,
 };
 
 use super::recording::{Created, CreationKey};
 use super::{AccountRefusal, ObjectKind, Requester, page};
 use crate::access::{Operation, permit, permit_any};
-use crate::server_settings::{check, exceeded};
+use crate::server_settings::{ceiling_problem, check};
 use crate::{App, FieldProblem, Refusal, ServerChangeRequest, names};
 
 /// How long a deleted server can be restored.
-const GRACE: Duration = Duration::from_hours(7 * 24);
+const RESTORE_TIME: Duration = Duration::from_hours(7 * 24);
 /// Maximum number of servers of one account.
 const SERVERS_MAX: usize = 10_000;
 
@@ -50,12 +50,12 @@ impl App {
         request: NewServerRequest,
     ) -> Result<Created<Server>, AccountRefusal> {
         let operation = Operation::ServersCreate;
-        let account_id = self.account_of(by, operation, request.account).await?;
+        let account_id = self.permitted_account_id(by, operation, request.account).await?;
         // Count before looking up the idempotency key. If the count includes the server of a concurrent call with the
         // same key, the look-up finds that server, so this call is not refused for the maximum number of servers.
         let servers = self.inner.store.count_objects(account_id, LimitedObject::Servers).await?;
-        if let Some(id) = self.find_created(Some(account_id), request.idempotency_key.as_ref()).await? {
-            let value = self.server_of(by, operation, ServerId(id)).await?;
+        if let Some(id) = self.find_created_id(Some(account_id), request.idempotency_key.as_ref()).await? {
+            let value = self.permitted_server(by, operation, ServerId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
         if let Some(problem) = names::find_problem(&request.name) {
@@ -69,19 +69,19 @@ impl App {
         }
         let name = request.name.trim().to_owned();
         let subject = AuditSubject::NewServer(account_id, name.clone());
-        let store = self.recording_creation(
+        let store = self.audited_store_for_creation(
             by,
             operation,
             subject,
             request.idempotency_key.as_ref().map(|key| (account_id, key)),
         );
         let new = NewServer { account_id, name, mode: request.mode, pool_id: request.pool };
-        let created = store.create_server_by(owner_of(by), new).await;
+        let created = store.create_server_by(origin_of(by), new).await;
         // A concurrent call with the same idempotency key may have created the server, which then reached the ceiling.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
-            && let Some(id) = self.find_created(Some(account_id), request.idempotency_key.as_ref()).await?
+            && let Some(id) = self.find_created_id(Some(account_id), request.idempotency_key.as_ref()).await?
         {
-            let value = self.server_of(by, operation, ServerId(id)).await?;
+            let value = self.permitted_server(by, operation, ServerId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
         let value = created.map_err(AccountRefusal::from_store_error_on(ObjectKind::Server))?;
@@ -103,7 +103,7 @@ impl App {
     }
 
     pub async fn find_server_as(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
-        self.server_of(by, Operation::ServersGet, id).await
+        self.permitted_server(by, Operation::ServersGet, id).await
     }
 
     /// Applies all changes, or none if any is invalid or above a ceiling.
@@ -114,15 +114,15 @@ impl App {
         request: ServerUpdateRequest,
     ) -> Result<Server, AccountRefusal> {
         let operation = Operation::ServersUpdate;
-        let server = self.server_of(by, operation, id).await?;
+        let server = self.permitted_server(by, operation, id).await?;
         let mut change = check(request.change, &self.inner.retention).map_err(Refusal::Validation)?;
         change.pool = self.check_pool_move(by, &server, request.pool).await?;
         let missing = if change.pool.is_some() { ObjectKind::IpPool } else { ObjectKind::Server };
-        let ceilings = (owner_of(by), self.check_ceilings(request.ceilings)?);
+        let ceilings = (origin_of(by), self.check_ceilings(request.ceilings)?);
         // If this is true, a mode that exceeds a ceiling comes from `request.ceilings`, not from `request.change`.
         let only_lifts_ceiling =
             ceilings.1.mode == Some(ServerMode::Live) && change.mode != Some(ServerMode::Live);
-        let store = self.recording(by, operation, AuditSubject::Server(id));
+        let store = self.audited_store(by, operation, AuditSubject::Server(id));
         let updated = store.update_server_by_operator(id, request.if_version, ceilings, change).await;
         self.forget_setup();
         match updated.map_err(|error| match error {
@@ -130,16 +130,16 @@ impl App {
             StoreError::NotFound => AccountRefusal::NotFound(missing),
             other => AccountRefusal::from_store_error_on(ObjectKind::Server)(other),
         })? {
-            ServerUpdate::Done(server) => Ok(*server),
-            ServerUpdate::Exceeds(ceilings) => {
+            ServerUpdateResult::Done(server) => Ok(*server),
+            ServerUpdateResult::Exceeds(ceilings) => {
                 let problem = |(ceiling, owner)| {
-                    let problem = exceeded((ceiling, owner));
+                    let problem = ceiling_problem((ceiling, owner));
                     let is_in_ceilings = only_lifts_ceiling && matches!(ceiling, Ceiling::Mode(_));
                     if is_in_ceilings { in_ceilings(problem) } else { problem }
                 };
                 Err(Refusal::CeilingExceeded(ceilings.into_iter().map(problem).collect()).into())
             }
-            ServerUpdate::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
+            ServerUpdateResult::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
         }
     }
 
@@ -152,32 +152,32 @@ impl App {
         reason: Option<String>,
     ) -> Result<Server, AccountRefusal> {
         let operation = if reason.is_some() { Operation::ServersSuspend } else { Operation::ServersResume };
-        self.server_of(by, operation, id).await?;
+        self.permitted_server(by, operation, id).await?;
         if let Some(problem) = reason.as_deref().and_then(names::find_reason_problem) {
             return Err(AccountRefusal::problem("reason", problem));
         }
-        let store = self.recording(by, operation, AuditSubject::Server(id));
-        let is_done = store.set_server_suspended_by(owner_of(by), id, reason).await;
+        let store = self.audited_store(by, operation, AuditSubject::Server(id));
+        let is_changed = store.set_server_suspended_by(origin_of(by), id, reason).await;
         self.forget_setup();
-        if !is_done.map_err(AccountRefusal::from_store_error_on(ObjectKind::Server))? {
+        if !is_changed.map_err(AccountRefusal::from_store_error_on(ObjectKind::Server))? {
             return Err(AccountRefusal::SetByOperator);
         }
-        self.server_of(by, operation, id).await
+        self.permitted_server(by, operation, id).await
     }
 
     /// Deletes a server. Its keys stop working at once, on other nodes within two seconds. Its data stays for seven
     /// days, during which the server can be restored.
     pub async fn delete_server(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
         let operation = Operation::ServersDelete;
-        self.server_of(by, operation, id).await?;
+        self.permitted_server(by, operation, id).await?;
         if self.find_service_account().await?.is_some_and(|(server_id, _)| server_id == id) {
             return Err(AccountRefusal::problem(
                 "id",
                 "is the server of the service's own mail, which stays",
             ));
         }
-        let delete_at = self.inner.clock.now().plus(GRACE);
-        let store = self.recording(by, operation, AuditSubject::Server(id));
+        let delete_at = self.inner.clock.now().plus(RESTORE_TIME);
+        let store = self.audited_store(by, operation, AuditSubject::Server(id));
         let deleted = store.set_server_deleted(id, Some(delete_at)).await;
         self.forget_setup();
         deleted.map_err(AccountRefusal::from_store_error_on(ObjectKind::Server))
@@ -185,8 +185,8 @@ impl App {
 
     pub async fn restore_server(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
         let operation = Operation::ServersRestore;
-        self.any_server_of(by, operation, id).await?;
-        let store = self.recording(by, operation, AuditSubject::Server(id));
+        self.permitted_server_or_deleted(by, operation, id).await?;
+        let store = self.audited_store(by, operation, AuditSubject::Server(id));
         let restored = store.set_server_deleted(id, None).await;
         self.forget_setup();
         restored.map_err(AccountRefusal::from_store_error_on(ObjectKind::Server))
@@ -250,13 +250,13 @@ impl App {
     }
 
     /// A server that is not deleted and on which the actor may perform `operation`.
-    pub(crate) async fn server_of(
+    pub(crate) async fn permitted_server(
         &self,
         by: &Requester,
         operation: Operation,
         id: ServerId,
     ) -> Result<Server, AccountRefusal> {
-        let server = self.any_server_of(by, operation, id).await?;
+        let server = self.permitted_server_or_deleted(by, operation, id).await?;
         if server.delete_at.is_some() {
             Err(AccountRefusal::NotFound(ObjectKind::Server))
         } else {
@@ -264,7 +264,7 @@ impl App {
         }
     }
 
-    async fn any_server_of(
+    async fn permitted_server_or_deleted(
         &self,
         by: &Requester,
         operation: Operation,
@@ -284,6 +284,6 @@ fn in_ceilings(problem: FieldProblem) -> FieldProblem {
 }
 
 /// Origin to record for values that this requester sets: the operator or the account.
-pub(crate) fn owner_of(by: &Requester) -> SetBy {
+pub(crate) fn origin_of(by: &Requester) -> SetBy {
     if by.actor.is_operator() { SetBy::Operator } else { SetBy::Account }
 }

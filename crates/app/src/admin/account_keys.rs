@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::{AdminError, whole_list, whole_list_or};
 use crate::App;
-use crate::accounts::{AccountKeyRequest, AuditPosition, Requester, audit_entry};
+use crate::accounts::{AccountKeyRequest, AuditPosition, Requester, audit_entry_json};
 
 /// Maximum number of keys that one list shows.
 const LISTED_MAX: usize = 10_000;
 /// Entries in one part of an export, so that answers on the control socket stay small.
-const EXPORTED_AT_ONCE: usize = 500;
+const ENTRIES_PER_EXPORT_PART: usize = 500;
 
 #[boxed_futures]
 impl App {
@@ -31,7 +31,8 @@ impl App {
             None => self.create_operator_key(&by, request).await?,
         };
         let mut answer = json!({ "id": created.key.id, "api_key": created.api_key });
-        if let (Some(answer), Value::Object(rest)) = (answer.as_object_mut(), shown(&created.key)) {
+        if let (Some(answer), Value::Object(rest)) = (answer.as_object_mut(), account_key_json(&created.key))
+        {
             answer.extend(rest);
         }
         Ok(answer)
@@ -49,7 +50,7 @@ impl App {
             let found = self.list_operator_keys(&by, None, LISTED_MAX).await?;
             whole_list_or(found, "keys", "the portal lists them in pages (Operator, Operator keys)")?
         };
-        Ok(keys.iter().map(shown).collect())
+        Ok(keys.iter().map(account_key_json).collect())
     }
 
     pub async fn revoke_account_key_by_name(
@@ -65,7 +66,7 @@ impl App {
             }
             None => self.revoke_operator_key(&by, id).await?,
         };
-        Ok(shown(&revoked))
+        Ok(account_key_json(&revoked))
     }
 
     /// One page of an account's audit log, or of the installation's own without an account; oldest first. `next` is the
@@ -82,8 +83,8 @@ impl App {
         };
         let by = Requester::command_line();
         let AuditPage { entries, next } =
-            self.export_audit(&by, Some(id), filter, after, EXPORTED_AT_ONCE).await?;
-        Ok(json!({ "entries": entries.iter().map(audit_entry).collect::<Vec<_>>(), "next": next }))
+            self.export_audit(&by, Some(id), filter, after, ENTRIES_PER_EXPORT_PART).await?;
+        Ok(json!({ "entries": entries.iter().map(audit_entry_json).collect::<Vec<_>>(), "next": next }))
     }
 
     /// Finds an account, or by its id a removed account whose audit log remains.
@@ -103,12 +104,12 @@ impl App {
     pub async fn check_audit(&self, expected: &[String], from: AuditPosition) -> Result<Value, AdminError> {
         let (verdicts, next) = self.verify_audit(&Requester::command_line(), from).await?;
         if let Some((account, seq)) = verdicts.iter().find_map(|v| Some((v.account_id, v.broken_at?))) {
-            return Err(altered(account, seq));
+            return Err(altered_log_error(account, seq));
         }
         for head in expected.iter().flat_map(|heads| heads.split_whitespace()) {
             let (account, seq, hash) = parse_head(head)?;
             if seq > 0 && self.inner.store.find_audit_hash(account, seq).await?.as_deref() != Some(hash) {
-                return Err(altered(account, seq));
+                return Err(altered_log_error(account, seq));
             }
         }
         let entries: i64 = verdicts.iter().map(|verdict| verdict.intact_count).sum();
@@ -118,7 +119,7 @@ impl App {
     }
 }
 
-fn altered(account: AccountId, seq: i64) -> AdminError {
+fn altered_log_error(account: AccountId, seq: i64) -> AdminError {
     AdminError::refused(format!(
         "the audit log of account {account} was changed: its entry {seq} is missing or altered"
     ))
@@ -134,7 +135,7 @@ fn parse_head(text: &str) -> Result<(AccountId, i64, &str), AdminError> {
     Ok((account, seq, parts.next().ok_or_else(wrong)?))
 }
 
-fn shown(key: &AccountKey) -> Value {
+fn account_key_json(key: &AccountKey) -> Value {
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
     json!({
         "id": key.id,

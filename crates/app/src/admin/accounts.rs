@@ -5,7 +5,7 @@ use postroad_model::Timestamp;
 use postroad_store::Account;
 use serde_json::{Value, json};
 
-use super::{AdminError, named};
+use super::{AdminError, error_naming};
 use crate::App;
 use crate::accounts::{AccountCeilingsRequest, AccountUpdateRequest, Requester};
 
@@ -13,21 +13,21 @@ use crate::accounts::{AccountCeilingsRequest, AccountUpdateRequest, Requester};
 impl App {
     pub async fn create_account(&self, name: String) -> Result<Value, AdminError> {
         let created = self.create_account_as(&Requester::command_line(), &name, None).await;
-        Ok(shown(&created.map_err(named(format!("the account `{}`", name.trim())))?.value))
+        Ok(account_json(&created.map_err(error_naming(format!("the account `{}`", name.trim())))?.value))
     }
 
     pub async fn list_accounts(&self) -> Result<Value, AdminError> {
-        Ok(self.inner.store.list_accounts().await?.iter().map(shown).collect())
+        Ok(self.inner.store.list_accounts().await?.iter().map(account_json).collect())
     }
 
     pub async fn show_account(&self, name: &str) -> Result<Value, AdminError> {
-        Ok(shown(&self.find_account(name).await?))
+        Ok(account_json(&self.find_account(name).await?))
     }
 
     /// Suspends an account if there is a `reason`; otherwise resumes it.
     pub async fn suspend_account(&self, name: &str, reason: Option<String>) -> Result<Value, AdminError> {
         let id = self.find_account(name).await?.id;
-        Ok(shown(&self.set_account_suspension_as(&Requester::command_line(), id, reason).await?))
+        Ok(account_json(&self.set_account_suspension_as(&Requester::command_line(), id, reason).await?))
     }
 
     /// Changes ceilings of an account.
@@ -38,14 +38,14 @@ impl App {
     ) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
         let request = AccountUpdateRequest { ceilings, ..AccountUpdateRequest::default() };
-        Ok(shown(&self.update_account_as(&by, id, request).await?))
+        Ok(account_json(&self.update_account_as(&by, id, request).await?))
     }
 
     pub async fn rename_account(&self, name: &str, new_name: String) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
         let object = format!("the account `{new_name}`");
         let request = AccountUpdateRequest { name: Some(new_name), ..AccountUpdateRequest::default() };
-        Ok(shown(&self.update_account_as(&by, id, request).await.map_err(named(object))?))
+        Ok(account_json(&self.update_account_as(&by, id, request).await.map_err(error_naming(object))?))
     }
 
     /// The account's ceilings, the numbers of its objects, and the numbers of its messages in the current hour, day and
@@ -73,11 +73,11 @@ impl App {
         } else {
             self.restore_account_as(&by, id).await
         };
-        Ok(shown(&account?))
+        Ok(account_json(&account?))
     }
 }
 
-fn shown(account: &Account) -> Value {
+fn account_json(account: &Account) -> Value {
     json!({
         "id": account.id,
         "name": account.name,

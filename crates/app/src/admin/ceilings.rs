@@ -5,7 +5,7 @@ use postroad_model::{Change, SendRate, ServerMode};
 use serde_json::Value;
 
 use super::AdminError;
-use super::servers::{shown, update_of_settings};
+use super::servers::{server_json, update_of_settings};
 use crate::accounts::{Requester, ServerUpdateRequest};
 use crate::{App, ServerChangeRequest};
 
@@ -78,6 +78,6 @@ impl App {
     ) -> Result<Value, AdminError> {
         let id = self.find_server(name_or_id).await?.id;
         let request = ServerUpdateRequest { ceilings, ..update_of_settings(ServerChangeRequest::default()) };
-        Ok(shown(&self.update_server_as(&Requester::command_line(), id, request).await?))
+        Ok(server_json(&self.update_server_as(&Requester::command_line(), id, request).await?))
     }
 }

@@ -14,7 +14,7 @@ use crate::domains::{DkimKeyRequest, DomainRefusal, DomainView, NamedOwner, Reco
 /// Maximum number of domains that one list shows.
 const LISTED_MAX: usize = 100_000;
 /// Maximum number of domains of the same name that are read.
-const NAMED_MAX: usize = 100;
+const SAME_NAME_MAX: usize = 100;
 
 /// A domain as the operator names it: with its server or account, or by name alone if only one owner has a domain of
 /// that name.
@@ -43,7 +43,7 @@ impl App {
         self.forget_setup();
         let view = created.map_err(|refusal| admin_error(refusal, &name))?.value;
         let account_id = view.domain.account_id;
-        let mut answer = shown(view);
+        let mut answer = domain_json(view);
         self.add_ceiling_warning(&mut answer, account_id, LimitedObject::Domains).await;
         Ok(answer)
     }
@@ -60,7 +60,7 @@ impl App {
         };
         let found = self.inner.store.list_domains(filter.into(), None, LISTED_MAX + 1).await?;
         let domains = whole_list(page(found, LISTED_MAX), "domains", "domains/list")?;
-        Ok(self.domain_views(domains).await.into_iter().map(shown).collect())
+        Ok(self.domain_views(domains).await.into_iter().map(domain_json).collect())
     }
 
     /// Sets whether a domain is verified, without a DNS check.
@@ -71,13 +71,13 @@ impl App {
     ) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
         let (by, owner) = (Requester::command_line(), owner_of(&domain));
-        let set = self.set_domain_verified_as(&by, owner, domain.name.as_str(), verified).await;
-        Ok(shown(set.map_err(|refusal| admin_error(refusal, &domain.name))?))
+        let changed = self.set_domain_verified_as(&by, owner, domain.name.as_str(), verified).await;
+        Ok(domain_json(changed.map_err(|refusal| admin_error(refusal, &domain.name))?))
     }
 
     pub async fn domain_records(&self, named: &NamedDomain) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
-        Ok(shown(self.domain_view(domain).await))
+        Ok(domain_json(self.domain_view(domain).await))
     }
 
     pub async fn domain_zone_of(&self, named: &NamedDomain) -> Result<Value, AdminError> {
@@ -107,7 +107,7 @@ impl App {
         let (by, owner) = (Requester::command_line(), owner_of(&domain));
         let verified = self.verify_domain_as(&by, owner, domain.name.as_str()).await;
         self.forget_setup();
-        verified.map(shown).map_err(|refusal| admin_error(refusal, &domain.name))
+        verified.map(domain_json).map_err(|refusal| admin_error(refusal, &domain.name))
     }
 
     pub async fn remove_domain(&self, named: &NamedDomain) -> Result<Value, AdminError> {
@@ -128,7 +128,7 @@ impl App {
         let (by, owner) = (Requester::command_line(), owner_of(&domain));
         let rotated = self.rotate_dkim_as(&by, owner, domain.name.as_str(), key).await;
         self.forget_setup();
-        rotated.map(shown).map_err(|refusal| admin_error(refusal, &domain.name))
+        rotated.map(domain_json).map_err(|refusal| admin_error(refusal, &domain.name))
     }
 
     pub(super) async fn named_domain(&self, named: &NamedDomain) -> Result<Domain, AdminError> {
@@ -143,7 +143,7 @@ impl App {
                 let account_id = self.find_account_id(name_or_id).await?;
                 store.find_account_domain(account_id, name.clone()).await?.into_iter().collect()
             }
-            (None, None) => store.find_domains_named(name.clone(), NAMED_MAX).await?,
+            (None, None) => store.find_domains_named(name.clone(), SAME_NAME_MAX).await?,
         };
         match domains.len() {
             1 => Ok(domains.remove(0)),
@@ -191,7 +191,7 @@ pub(super) fn admin_error(refusal: DomainRefusal, name: &DomainName) -> AdminErr
     }
 }
 
-fn shown(view: DomainView) -> Value {
+fn domain_json(view: DomainView) -> Value {
     let DomainView { domain, records, return_path, tracking_host } = view;
     let dkim: Vec<Value> = domain
         .keys
@@ -215,7 +215,7 @@ fn shown(view: DomainView) -> Value {
         "verified_by": domain.verified_by,
         "verified_at": domain.verified_at.map(Timestamp::to_rfc3339),
         "failing_since": domain.failing_since.map(Timestamp::to_rfc3339),
-        "records": records.iter().map(shown_record).collect::<Value>(),
+        "records": records.iter().map(record_json).collect::<Value>(),
         "dkim": dkim,
         "return_path": return_path,
         "tracking_host": tracking_host,
@@ -226,8 +226,8 @@ fn shown(view: DomainView) -> Value {
     })
 }
 
-fn shown_record(record: &RecordView) -> Value {
-    let mut shown = json!(record.check);
-    shown["since"] = record.since.map(Timestamp::to_rfc3339).into();
-    shown
+fn record_json(record: &RecordView) -> Value {
+    let mut answer = json!(record.check);
+    answer["since"] = record.since.map(Timestamp::to_rfc3339).into();
+    answer
 }

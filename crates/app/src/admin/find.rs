@@ -8,7 +8,7 @@ use super::AdminError;
 use crate::App;
 
 /// Maximum number of servers or accounts that are read for one name; also of deleted ones, which are read in addition.
-const NAMED_MAX: usize = 10;
+const SAME_NAME_MAX: usize = 10;
 
 #[boxed_futures]
 impl App {
@@ -86,7 +86,7 @@ impl App {
         for deleted in [false, true] {
             let filter =
                 ServerFilter { account_id, name: Some(name.to_owned()), deleted, ..ServerFilter::default() };
-            found.extend(self.inner.store.list_servers_page(filter, None, NAMED_MAX).await?);
+            found.extend(self.inner.store.list_servers_page(filter, None, SAME_NAME_MAX).await?);
         }
         Ok(found)
     }
@@ -96,7 +96,7 @@ impl App {
         let mut found = Vec::new();
         for deleted in [false, true] {
             let filter = AccountFilter { name: Some(name.to_owned()), deleted, ..AccountFilter::default() };
-            found.extend(self.inner.store.list_accounts_page(filter, None, NAMED_MAX).await?);
+            found.extend(self.inner.store.list_accounts_page(filter, None, SAME_NAME_MAX).await?);
         }
         Ok(found)
     }

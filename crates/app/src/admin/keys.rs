@@ -9,7 +9,7 @@ use postroad_model::{CredentialId, EmailAddress, Scope, Timestamp};
 use postroad_store::{Credential, CredentialFilter};
 use serde_json::{Value, json};
 
-use super::{AdminError, named, whole_list};
+use super::{AdminError, error_naming, whole_list};
 use crate::App;
 use crate::accounts::{
     AccountRefusal, CreatedCredential, CredentialChangeRequest, NewCredentialRequest, Requester,
@@ -62,13 +62,13 @@ impl App {
             idempotency_key: None,
         };
         let created = self.create_credential(&Requester::command_line(), request).await;
-        let created = created.map_err(named(object))?.value;
+        let created = created.map_err(error_naming(object))?.value;
         self.forget_setup();
         if is_by_address {
             // Key and secret of an address credential are never needed, so they are not shown.
-            return self.shown_key(&created.credential).await;
+            return self.key_json(&created.credential).await;
         }
-        self.shown_once(&created).await
+        self.key_json_with_secret(&created).await
     }
 
     pub async fn list_keys(&self, server: Option<&str>) -> Result<Value, AdminError> {
@@ -91,15 +91,15 @@ impl App {
         Ok(credentials
             .iter()
             .map(|credential| {
-                let mut shown = shown(credential, logins.get(&credential.id));
-                shown["server"] = json!(names.get(&credential.server_id));
-                shown
+                let mut answer = credential_json(credential, logins.get(&credential.id));
+                answer["server"] = json!(names.get(&credential.server_id));
+                answer
             })
             .collect())
     }
 
     pub async fn show_key(&self, id: CredentialId) -> Result<Value, AdminError> {
-        self.shown_key(&self.find_key(id).await?).await
+        self.key_json(&self.find_key(id).await?).await
     }
 
     pub async fn change_key(
@@ -110,12 +110,12 @@ impl App {
         // Reports an unknown key in the same words as the other commands for keys.
         self.find_key(id).await?;
         let changed = self.update_credential(&Requester::command_line(), id, request).await?;
-        self.shown_key(&changed).await
+        self.key_json(&changed).await
     }
 
     pub async fn revoke_key(&self, id: CredentialId) -> Result<Value, AdminError> {
         let revoked = self.revoke_credential_as(&Requester::command_line(), id).await;
-        self.shown_key(&revoked.map_err(unknown(id))?).await
+        self.key_json(&revoked.map_err(error_for_key(id))?).await
     }
 
     /// Creates a key with the rights of the old one, which stays valid for at most `grace_seconds`.
@@ -138,39 +138,42 @@ impl App {
         }
         let grace = Duration::from_secs(grace_seconds);
         let rotated = self.rotate_credential_as(&Requester::command_line(), id, grace).await;
-        let rotated = rotated.map_err(unknown(id))?;
+        let rotated = rotated.map_err(error_for_key(id))?;
         // Read the expiry back: the old key may expire before the grace period ends.
         let old_expires_at = self.find_key(id).await?.expires_at;
-        let mut shown = self.shown_once(&rotated).await?;
-        shown["replaces"] = json!(id);
-        shown["replaced_expires_at"] = json!(old_expires_at.map(Timestamp::to_rfc3339));
-        Ok(shown)
+        let mut answer = self.key_json_with_secret(&rotated).await?;
+        answer["replaces"] = json!(id);
+        answer["replaced_expires_at"] = json!(old_expires_at.map(Timestamp::to_rfc3339));
+        Ok(answer)
     }
 
     async fn find_key(&self, id: CredentialId) -> Result<Credential, AdminError> {
-        self.find_credential_as(&Requester::command_line(), id).await.map_err(unknown(id))
+        self.find_credential_as(&Requester::command_line(), id).await.map_err(error_for_key(id))
     }
 
-    async fn shown_key(&self, credential: &Credential) -> Result<Value, AdminError> {
+    /// A key as JSON, with the name of its server.
+    async fn key_json(&self, credential: &Credential) -> Result<Value, AdminError> {
         let login = self.inner.store.find_login_of(credential.id).await?;
-        let mut shown = shown(credential, login.as_ref());
+        let mut answer = credential_json(credential, login.as_ref());
         let server = self.inner.store.find_server(credential.server_id).await?;
-        shown["server"] = server.map(|server| server.name).into();
-        Ok(shown)
+        answer["server"] = server.map(|server| server.name).into();
+        Ok(answer)
     }
 
-    async fn shown_once(&self, created: &CreatedCredential) -> Result<Value, AdminError> {
+    /// A new key as JSON, with the API key and the secret, which are shown only once.
+    async fn key_json_with_secret(&self, created: &CreatedCredential) -> Result<Value, AdminError> {
         let CreatedCredential { credential, api_key, api_secret } = created;
-        let rest = self.shown_key(credential).await?;
-        let mut shown = json!({ "id": credential.id, "api_key": api_key, "api_secret": api_secret });
-        if let (Some(shown), Value::Object(rest)) = (shown.as_object_mut(), rest) {
-            shown.extend(rest);
+        let rest = self.key_json(credential).await?;
+        let mut answer = json!({ "id": credential.id, "api_key": api_key, "api_secret": api_secret });
+        if let (Some(answer), Value::Object(rest)) = (answer.as_object_mut(), rest) {
+            answer.extend(rest);
         }
-        Ok(shown)
+        Ok(answer)
     }
 }
 
-fn unknown(id: CredentialId) -> impl FnOnce(AccountRefusal) -> AdminError {
+/// Turns a refusal into an error. The error names the key if there is no such key.
+fn error_for_key(id: CredentialId) -> impl FnOnce(AccountRefusal) -> AdminError {
     move |refusal| match refusal {
         AccountRefusal::NotFound(_) => {
             AdminError::Refused(format!("there is no key {id}; `postroad admin key list` shows them"))
@@ -187,7 +190,7 @@ fn check_login(text: &str) -> Result<String, AdminError> {
     Ok(address.mailbox_key())
 }
 
-fn shown(credential: &Credential, login: Option<&String>) -> Value {
+fn credential_json(credential: &Credential, login: Option<&String>) -> Value {
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
     json!({
         "id": credential.id,

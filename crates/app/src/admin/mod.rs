@@ -73,7 +73,7 @@ fn whole_list_or<T>(
 }
 
 /// Turns a refusal into an error. The error names the object if the object exists already, or is a pool in use.
-fn named(object: String) -> impl FnOnce(AccountRefusal) -> AdminError {
+fn error_naming(object: String) -> impl FnOnce(AccountRefusal) -> AdminError {
     move |refusal| match refusal {
         AccountRefusal::Exists(_) => AdminError::refused(format!("{object} exists already")),
         AccountRefusal::PoolInUse => AdminError::refused(format!(

@@ -8,7 +8,7 @@ use postroad_store::{Pool, SourceDay};
 use serde_json::{Value, json};
 
 use super::servers::update_of_settings;
-use super::{AdminError, named, whole_list};
+use super::{AdminError, error_naming, whole_list};
 use crate::access::Operation;
 use crate::accounts::{AccountRefusal, Requester, ServerUpdateRequest};
 use crate::ip_pools::{
@@ -35,25 +35,25 @@ impl App {
         let object = format!("the pool `{name}`");
         let request = NewPoolRequest { name, shared, account, idempotency_key: None };
         let created = self.create_ip_pool(&Requester::command_line(), request).await;
-        Ok(shown_pool(&created.map_err(named(object))?.value))
+        Ok(pool_json(&created.map_err(error_naming(object))?.value))
     }
 
     pub async fn list_pools(&self) -> Result<Value, AdminError> {
         let by = Requester::command_line();
         let found = self.list_ip_pools(&by, PoolFilter::default(), None, LISTED_MAX).await?;
-        Ok(whole_list(found, "pools", "ip_pools/list")?.iter().map(shown_pool).collect())
+        Ok(whole_list(found, "pools", "ip_pools/list")?.iter().map(pool_json).collect())
     }
 
     pub async fn show_pool(&self, name: &str) -> Result<Value, AdminError> {
         let pool = self.find_pool(name).await?;
         let found = self.find_ip_pool(&Requester::command_line(), Operation::IpPoolsGet, pool.id).await;
-        Ok(shown_pool(&found.map_err(named(format!("the pool `{name}`")))?))
+        Ok(pool_json(&found.map_err(error_naming(format!("the pool `{name}`")))?))
     }
 
     pub async fn delete_pool(&self, name: &str) -> Result<Value, AdminError> {
         let pool = self.find_pool(name).await?;
         let deleted = self.delete_ip_pool(&Requester::command_line(), pool.id).await;
-        deleted.map_err(named(format!("the pool `{name}`")))?;
+        deleted.map_err(error_naming(format!("the pool `{name}`")))?;
         Ok(json!({ "deleted": name }))
     }
 
@@ -68,7 +68,7 @@ impl App {
         let pool = self.find_pool(pool).await?.id;
         let new = NewAddress { pool, address, helo, weight, warm_up, idempotency_key: None };
         let added = self.add_pool_address(&Requester::command_line(), new).await;
-        Ok(shown_pool(&added.map_err(of_address(address))?.value))
+        Ok(pool_json(&added.map_err(error_for_address(address))?.value))
     }
 
     pub async fn update_address(
@@ -79,24 +79,24 @@ impl App {
     ) -> Result<Value, AdminError> {
         let change = AddressChange { if_version: None, helo, weight };
         let updated = self.update_pool_address(&Requester::command_line(), address, change).await;
-        Ok(shown_pool(&updated.map_err(of_address(address))?))
+        Ok(pool_json(&updated.map_err(error_for_address(address))?))
     }
 
     pub async fn remove_address(&self, address: IpAddr) -> Result<Value, AdminError> {
         let removed = self.remove_pool_address(&Requester::command_line(), address).await;
-        removed.map_err(of_address(address))?;
+        removed.map_err(error_for_address(address))?;
         Ok(json!({ "removed": address }))
     }
 
     pub async fn set_warm_up(&self, address: IpAddr, change: WarmUpChange) -> Result<Value, AdminError> {
         let changed = self.change_warm_up(&Requester::command_line(), address, change).await;
-        Ok(shown_pool(&changed.map_err(of_address(address))?))
+        Ok(pool_json(&changed.map_err(error_for_address(address))?))
     }
 
     /// Numbers of messages that an address sent per day and receiver group, by outcome; newest first.
     pub async fn address_history(&self, address: IpAddr) -> Result<Value, AdminError> {
         let days = self.pool_address_history(&Requester::command_line(), address, None, LISTED_MAX).await;
-        let shown = |day: &SourceDay| {
+        let day_json = |day: &SourceDay| {
             json!({
                 "day": day.day.to_rfc3339().split('T').next(),
                 "provider": day.provider,
@@ -105,7 +105,7 @@ impl App {
                 "complained": day.counts.complained,
             })
         };
-        Ok(days.map_err(of_address(address))?.0.iter().map(shown).collect())
+        Ok(days.map_err(error_for_address(address))?.0.iter().map(day_json).collect())
     }
 
     pub async fn set_server_pool(&self, server: &str, pool: Option<&str>) -> Result<Value, AdminError> {
@@ -140,7 +140,8 @@ impl App {
     }
 }
 
-fn of_address(address: IpAddr) -> impl FnOnce(AccountRefusal) -> AdminError {
+/// Turns a refusal into an error. The error names the address if it is in no pool, or exists already.
+fn error_for_address(address: IpAddr) -> impl FnOnce(AccountRefusal) -> AdminError {
     move |refusal| match refusal {
         AccountRefusal::NotFound(_) => AdminError::refused(format!(
             "{address} is in no pool; `postroad admin pool list` shows the addresses"
@@ -150,7 +151,7 @@ fn of_address(address: IpAddr) -> impl FnOnce(AccountRefusal) -> AdminError {
     }
 }
 
-fn shown_pool(view: &PoolView) -> Value {
+fn pool_json(view: &PoolView) -> Value {
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
     let addresses: Vec<Value> = view
         .addresses

@@ -5,7 +5,7 @@ use postroad_model::{Change, LimitedObject, ServerMode, Timestamp};
 use postroad_store::Server;
 use serde_json::{Value, json};
 
-use super::{AdminError, named};
+use super::{AdminError, error_naming};
 use crate::accounts::{NewServerRequest, Requester, ServerUpdateRequest};
 use crate::{App, ServerChangeRequest};
 
@@ -26,17 +26,17 @@ impl App {
         let object = format!("the server `{}/{}`", account.name, name.trim());
         let request = NewServerRequest { account: Some(account.id), name, mode, pool, idempotency_key: None };
         let created = self.create_server_as(&Requester::command_line(), request).await;
-        let mut answer = shown(&created.map_err(named(object))?.value);
+        let mut answer = server_json(&created.map_err(error_naming(object))?.value);
         self.add_ceiling_warning(&mut answer, account.id, LimitedObject::Servers).await;
         Ok(answer)
     }
 
     pub async fn list_servers(&self) -> Result<Value, AdminError> {
-        Ok(self.inner.store.list_servers().await?.iter().map(shown).collect())
+        Ok(self.inner.store.list_servers().await?.iter().map(server_json).collect())
     }
 
     pub async fn show_server(&self, name_or_id: &str) -> Result<Value, AdminError> {
-        Ok(shown(&self.find_server(name_or_id).await?))
+        Ok(server_json(&self.find_server(name_or_id).await?))
     }
 
     /// Suspends a server if there is a `reason`; otherwise resumes it.
@@ -46,7 +46,7 @@ impl App {
         reason: Option<String>,
     ) -> Result<Value, AdminError> {
         let id = self.find_server(name_or_id).await?.id;
-        Ok(shown(&self.set_server_suspension_as(&Requester::command_line(), id, reason).await?))
+        Ok(server_json(&self.set_server_suspension_as(&Requester::command_line(), id, reason).await?))
     }
 
     pub async fn rename_server(&self, name_or_id: &str, name: &str) -> Result<Value, AdminError> {
@@ -55,7 +55,7 @@ impl App {
         let change = ServerChangeRequest { name: Some(name.to_owned()), ..ServerChangeRequest::default() };
         let renamed =
             self.update_server_as(&Requester::command_line(), server.id, update_of_settings(change)).await;
-        Ok(shown(&renamed.map_err(named(object))?))
+        Ok(server_json(&renamed.map_err(error_naming(object))?))
     }
 
     /// Deletes a server, or restores it.
@@ -63,7 +63,7 @@ impl App {
         let (by, id) = (Requester::command_line(), self.find_server(name_or_id).await?.id);
         let server =
             if deleted { self.delete_server(&by, id).await } else { self.restore_server(&by, id).await };
-        Ok(shown(&server?))
+        Ok(server_json(&server?))
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) fn update_of_settings(change: ServerChangeRequest) -> ServerUpdateReq
     ServerUpdateRequest { if_version: None, change, pool: Change::Keep, ceilings }
 }
 
-pub(super) fn shown(server: &Server) -> Value {
+pub(super) fn server_json(server: &Server) -> Value {
     json!({
         "id": server.id,
         "account": server.account_name,

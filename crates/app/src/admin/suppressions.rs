@@ -11,7 +11,7 @@ use crate::suppressions::SuppressionRequest;
 use crate::{App, FieldProblem};
 
 /// Maximum number of suppressions in a list, and in one page of an export.
-const AT_ONCE: usize = 1_000;
+const PAGE_MAX: usize = 1_000;
 
 #[boxed_futures]
 impl App {
@@ -19,11 +19,11 @@ impl App {
         let server = self.find_server(server).await?;
         match self.add_suppressions(&Requester::command_line(), server.id, &[item]).await?.pop() {
             Some(Ok(added)) => {
-                let mut answer = shown(&added.stored);
+                let mut answer = suppression_json(&added.stored);
                 answer["status"] = if added.is_new { "added" } else { "exists" }.into();
                 Ok(answer)
             }
-            Some(Err(problems)) => Err(AdminError::refused(sentence(&problems))),
+            Some(Err(problems)) => Err(AdminError::refused(joined_messages(&problems))),
             None => Ok(Value::Null),
         }
     }
@@ -39,7 +39,7 @@ impl App {
                 |result| match result {
                     Ok(added) if added.is_new => json!({ "status": "added" }),
                     Ok(_) => json!({ "status": "exists" }),
-                    Err(problems) => json!({ "status": "error", "message": sentence(&problems) }),
+                    Err(problems) => json!({ "status": "error", "message": joined_messages(&problems) }),
                 },
             );
         Ok(json!({ "results": results.collect::<Value>() }))
@@ -67,29 +67,33 @@ impl App {
         reason: Option<SuppressionReason>,
         limit: usize,
     ) -> Result<Value, AdminError> {
-        if !(1..=AT_ONCE).contains(&limit) {
+        if !(1..=PAGE_MAX).contains(&limit) {
             return Err(AdminError::refused(format!(
-                "--limit must be from 1 to {AT_ONCE}; `postroad admin suppression export` writes all there are"
+                "--limit must be from 1 to {PAGE_MAX}; `postroad admin suppression export` writes all there are"
             )));
         }
         let server = self.find_server(server).await?;
         let filter = SuppressionFilter { reason, ..SuppressionFilter::default() };
         let (found, _) = self.list_suppressions(server.id, filter, None, limit).await?;
-        Ok(found.iter().map(shown).collect())
+        Ok(found.iter().map(suppression_json).collect())
     }
 
-    pub async fn export_page(&self, server: &str, after: Option<String>) -> Result<Value, AdminError> {
+    pub async fn export_suppressions_page(
+        &self,
+        server: &str,
+        after: Option<String>,
+    ) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
-        let page = self.export_suppressions(server.id, after, AT_ONCE).await?;
+        let page = self.export_suppressions(server.id, after, PAGE_MAX).await?;
         Ok(json!({ "csv": page.csv, "count": page.count, "next": page.next }))
     }
 }
 
-fn sentence(problems: &[FieldProblem]) -> String {
+fn joined_messages(problems: &[FieldProblem]) -> String {
     problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>().join("; ")
 }
 
-fn shown(suppression: &Suppression) -> Value {
+fn suppression_json(suppression: &Suppression) -> Value {
     json!({
         "address": suppression.address,
         "reason": suppression.reason,

@@ -61,7 +61,7 @@ impl App {
             track_excluded_hosts: hosts,
             ..ServerChangeRequest::default()
         };
-        Ok(shown_server(
+        Ok(server_tracking_json(
             &self.update_server_as(&Requester::command_line(), id, update_of_settings(change)).await?,
         ))
     }
@@ -80,13 +80,13 @@ impl App {
             host,
         };
         let (by, owner) = (Requester::command_line(), owner_of(&domain));
-        let set = self.set_domain_tracking_as(&by, owner, domain.name.as_str(), new.clone()).await;
-        set.map_err(|refusal| admin_error(refusal, &domain.name))?;
-        Ok(shown_domain(&domain, &new))
+        let changed = self.set_domain_tracking_as(&by, owner, domain.name.as_str(), new.clone()).await;
+        changed.map_err(|refusal| admin_error(refusal, &domain.name))?;
+        Ok(domain_tracking_json(&domain, &new))
     }
 }
 
-fn shown_server(server: &Server) -> Value {
+fn server_tracking_json(server: &Server) -> Value {
     let tracking = &server.tracking;
     json!({
         "id": server.id,
@@ -101,7 +101,7 @@ fn shown_server(server: &Server) -> Value {
 
 /// JSON of a domain's tracking settings. In `opens` and `clicks`, `null` means the sending server's setting; in
 /// `host`, it means `track.<domain>` if verified, else the installation's host.
-fn shown_domain(domain: &Domain, tracking: &DomainTracking) -> Value {
+fn domain_tracking_json(domain: &Domain, tracking: &DomainTracking) -> Value {
     json!({
         "id": domain.id,
         "name": domain.name,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{AdminError, whole_list};
 use crate::App;
 use crate::accounts::Requester;
-use crate::users::{InvitationRequest, Invited, NewPersonRequest, UserChangeRequest, UserRefusal};
+use crate::users::{CreatedInvitation, InvitationRequest, NewPersonRequest, UserChangeRequest, UserRefusal};
 
 /// Maximum number of people, invitations or sessions that one list shows.
 const LISTED_MAX: usize = 10_000;
@@ -28,7 +28,7 @@ impl App {
         let account = self.find_account(account).await?.id;
         let request = NewPersonRequest { account, email, name, role, operator, password: None };
         let user = self.create_user(&by, request).await?;
-        let mut answer = shown(&user);
+        let mut answer = user_json(&user);
         answer["link"] = self.reset_link_of(&by, user.id).await?.into();
         self.add_ceiling_warning(&mut answer, account, LimitedObject::Users).await;
         Ok(answer)
@@ -46,9 +46,9 @@ impl App {
         let account = self.find_account(account).await?.id;
         let request =
             InvitationRequest { account: Some(account), email, role, operator, mail, idempotency_key: None };
-        let Invited { invitation, link, .. } =
+        let CreatedInvitation { invitation, link, .. } =
             self.invite_user(&Requester::command_line(), request).await?.value;
-        let mut answer = shown_invitation(&invitation);
+        let mut answer = invitation_json(&invitation);
         answer["link"] = link.into();
         self.add_ceiling_warning(&mut answer, account, LimitedObject::Users).await;
         Ok(answer)
@@ -56,7 +56,7 @@ impl App {
 
     pub async fn show_invitations(&self, account: &str) -> Result<Value, AdminError> {
         let account = self.find_account(account).await?.id;
-        Ok(self.invitations_of(account).await?.iter().map(shown_invitation).collect())
+        Ok(self.invitations_of(account).await?.iter().map(invitation_json).collect())
     }
 
     pub async fn end_invitation(&self, email: &str, account: &str) -> Result<Value, AdminError> {
@@ -69,7 +69,7 @@ impl App {
             return Err(AdminError::refused(text));
         };
         self.uninvite_user(&Requester::command_line(), Some(account), found.id).await?;
-        Ok(shown_invitation(&found))
+        Ok(invitation_json(&found))
     }
 
     async fn invitations_of(&self, account: AccountId) -> Result<Vec<Invitation>, AdminError> {
@@ -83,7 +83,7 @@ impl App {
     pub async fn show_sessions(&self, email: &str) -> Result<Value, AdminError> {
         let id = self.user_by_email(email).await?.id;
         let (sessions, _) = self.list_sessions_of(&Requester::command_line(), id, None, LISTED_MAX).await?;
-        let shown = |session: &UserSession| {
+        let session_json = |session: &UserSession| {
             json!({
                 "id": session.id,
                 "address": session.address,
@@ -93,7 +93,7 @@ impl App {
                 "expires_at": session.expires_at.to_rfc3339(),
             })
         };
-        Ok(sessions.iter().map(shown).collect())
+        Ok(sessions.iter().map(session_json).collect())
     }
 
     pub async fn show_users(&self, account: Option<&str>) -> Result<Value, AdminError> {
@@ -104,12 +104,12 @@ impl App {
         let filter = UserFilter { account_id, ..UserFilter::default() };
         let found = self.list_users(&Requester::command_line(), filter, None, LISTED_MAX).await?;
         let users = whole_list(found, "people", "users/list")?;
-        Ok(users.iter().map(shown).collect())
+        Ok(users.iter().map(user_json).collect())
     }
 
     pub async fn change_user(&self, email: &str, request: UserChangeRequest) -> Result<Value, AdminError> {
         let id = self.user_by_email(email).await?.id;
-        Ok(shown(&self.update_user(&Requester::command_line(), id, request).await?))
+        Ok(user_json(&self.update_user(&Requester::command_line(), id, request).await?))
     }
 
     pub async fn create_reset_link(&self, email: &str) -> Result<Value, AdminError> {
@@ -120,7 +120,7 @@ impl App {
     pub async fn end_totp_of(&self, email: &str) -> Result<Value, AdminError> {
         let id = self.user_by_email(email).await?.id;
         self.disable_totp_of(&Requester::command_line(), id).await?;
-        Ok(shown(&self.user_by_email(email).await?))
+        Ok(user_json(&self.user_by_email(email).await?))
     }
 
     /// Ends one session of a person, or all of them.
@@ -136,7 +136,7 @@ impl App {
 
     pub async fn delete_user(&self, email: &str) -> Result<Value, AdminError> {
         let id = self.user_by_email(email).await?.id;
-        Ok(shown(&self.remove_user(&Requester::command_line(), id).await?))
+        Ok(user_json(&self.remove_user(&Requester::command_line(), id).await?))
     }
 
     pub async fn create_set_up_link(&self) -> Result<Value, AdminError> {
@@ -175,7 +175,7 @@ fn email_key(email: &str) -> Option<String> {
     EmailAddress::parse(email.trim()).ok().map(|address| address.mailbox_key())
 }
 
-fn shown_invitation(invitation: &Invitation) -> Value {
+fn invitation_json(invitation: &Invitation) -> Value {
     json!({
         "id": invitation.id,
         "account": invitation.account_name,
@@ -187,7 +187,7 @@ fn shown_invitation(invitation: &Invitation) -> Value {
     })
 }
 
-fn shown(user: &User) -> Value {
+fn user_json(user: &User) -> Value {
     json!({
         "id": user.id,
         "account": user.account_name,

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use postroad_store::{Breakdown, CounterRow, Dimension, Grain, Sums};
 
 use super::dimension::{DimensionValue, Filter};
+use super::invalid_field;
 use super::plan::{CounterRange, span_of};
-use super::wrong;
 use crate::{App, Caller, Refusal};
 
 /// Maximum number of rows read or looked up for one answer.
@@ -28,10 +28,10 @@ pub(super) struct CounterSelection<'a> {
 }
 
 /// Sums by group and span; empty spans are absent.
-pub(super) type Collected = HashMap<Group, HashMap<usize, Sums>>;
+pub(super) type GroupSums = HashMap<Group, HashMap<usize, Sums>>;
 
 pub(super) struct CounterSums {
-    pub(super) collected: Collected,
+    pub(super) group_sums: GroupSums,
     /// Whether tags, templates or source addresses that the query uses are counted together, because there are too
     /// many. True even if the filters exclude the combined value.
     pub(super) has_other: bool,
@@ -57,7 +57,7 @@ impl DimensionSets {
 
     /// Number of look-ups needed to read only the selected sets. `None` if all sets are selected, or more than `max`
     /// look-ups would be needed; then all sets of the breakdown are read.
-    fn look_ups(&self, grain: Grain, ranges: &[(i64, i64)], max: usize) -> Option<usize> {
+    fn count_look_ups(&self, grain: Grain, ranges: &[(i64, i64)], max: usize) -> Option<usize> {
         let spans: i64 = ranges.iter().map(|(from, to)| (to - from) / grain.seconds()).sum();
         let look_ups = self.group_of.len().saturating_mul(spans as usize);
         (self.group_of.len() < self.total && look_ups <= max).then_some(look_ups)
@@ -65,7 +65,7 @@ impl DimensionSets {
 }
 
 /// Starts of all intervals of the grain in these ranges.
-fn starts(grain: Grain, ranges: &[(i64, i64)]) -> Vec<i64> {
+fn interval_starts(grain: Grain, ranges: &[(i64, i64)]) -> Vec<i64> {
     ranges.iter().flat_map(|(from, to)| (*from..*to).step_by(grain.seconds() as usize)).collect()
 }
 
@@ -83,14 +83,15 @@ impl CounterSelection<'_> {
 }
 
 impl App {
-    pub(super) async fn collect(
+    /// Reads the selected counters and adds them up.
+    pub(super) async fn sum_counters(
         &self,
         caller: &Caller,
         selection: &CounterSelection<'_>,
     ) -> Result<CounterSums, Refusal> {
         let _permit = self.inner.long_reads.permit(caller.account_id).await;
         let sets = self.selected_sets(caller, selection).await?;
-        let mut collected = Collected::new();
+        let mut group_sums = GroupSums::new();
         let mut rows_left = ROWS_MAX;
         for grain in Grain::ALL {
             let of_grain = selection.ranges.iter().filter(|range| range.grain == grain);
@@ -99,22 +100,22 @@ impl App {
                 continue;
             }
             let (store, kind) = (&self.inner.store, (grain, sets.breakdown));
-            let rows = if let Some(look_ups) = sets.look_ups(grain, &ranges, rows_left) {
+            let rows = if let Some(look_ups) = sets.count_look_ups(grain, &ranges, rows_left) {
                 rows_left -= look_ups;
-                let (numbers, spans) = (sets.numbers(), starts(grain, &ranges));
+                let (numbers, spans) = (sets.numbers(), interval_starts(grain, &ranges));
                 store.find_counters(caller.server_id, kind, numbers, spans).await?
             } else {
                 let rows = store.list_counters(caller.server_id, kind, ranges, rows_left + 1).await?;
-                rows_left = rows_left.checked_sub(rows.len()).ok_or_else(too_much)?;
+                rows_left = rows_left.checked_sub(rows.len()).ok_or_else(too_many_rows)?;
                 rows
             };
             for row in rows {
                 if let Some(group) = sets.group_of.get(&row.dimensions) {
-                    add(&mut collected, group, selection.borders, &row);
+                    add(&mut group_sums, group, selection.borders, &row);
                 }
             }
         }
-        Ok(CounterSums { collected, has_other: sets.has_other })
+        Ok(CounterSums { group_sums, has_other: sets.has_other })
     }
 
     /// Selects the sets to add up: the total if no dimension is requested or filtered by, the sets of one dimension if
@@ -143,7 +144,7 @@ impl App {
         let since_day = first - first.rem_euclid(Grain::Day.seconds());
         let known =
             self.inner.store.list_dimensions(caller.server_id, breakdown, since_day, SETS_MAX).await?;
-        let known = known.ok_or_else(too_much)?;
+        let known = known.ok_or_else(too_many_rows)?;
         sets.total = known.len();
         for (number, set) in known {
             let value = |dimension: Dimension| DimensionValue::in_set(dimension, &set, &pools);
@@ -166,17 +167,17 @@ impl App {
     }
 }
 
-fn add(collected: &mut Collected, group: &Group, borders: &[i64], row: &CounterRow) {
+fn add(group_sums: &mut GroupSums, group: &Group, borders: &[i64], row: &CounterRow) {
     let Some(span) = span_of(borders, row.at) else { return };
-    if !collected.contains_key(group) {
-        collected.insert(group.clone(), HashMap::new());
+    if !group_sums.contains_key(group) {
+        group_sums.insert(group.clone(), HashMap::new());
     }
-    let spans = collected.get_mut(group).expect("it was inserted above");
+    let spans = group_sums.get_mut(group).expect("it was inserted above");
     spans.entry(span).or_default().add(&row.sums);
 }
 
-fn too_much() -> Refusal {
-    wrong(
+fn too_many_rows() -> Refusal {
+    invalid_field(
         "/from",
         "There are too many different tags and other values in this range to add up at once; take a shorter range, or filter",
     )
@@ -196,10 +197,10 @@ mod tests {
         };
         let (hour, day) = (Grain::Hour.seconds(), Grain::Day.seconds());
         let ranges = [(0, 400 * day), (500 * day, 500 * day + 2 * hour)];
-        assert_eq!(sets(1, 1_000).look_ups(Grain::Hour, &ranges, ROWS_MAX), Some(400 * 24 + 2));
-        assert_eq!(sets(1_000, 1_000).look_ups(Grain::Hour, &ranges, usize::MAX), None);
-        assert_eq!(sets(999, 1_000).look_ups(Grain::Hour, &ranges, ROWS_MAX), None);
-        let starts = starts(Grain::Hour, &ranges);
+        assert_eq!(sets(1, 1_000).count_look_ups(Grain::Hour, &ranges, ROWS_MAX), Some(400 * 24 + 2));
+        assert_eq!(sets(1_000, 1_000).count_look_ups(Grain::Hour, &ranges, usize::MAX), None);
+        assert_eq!(sets(999, 1_000).count_look_ups(Grain::Hour, &ranges, ROWS_MAX), None);
+        let starts = interval_starts(Grain::Hour, &ranges);
         assert_eq!(starts.len(), 400 * 24 + 2);
         assert_eq!(starts[400 * 24 - 1..], [400 * day - hour, 500 * day, 500 * day + hour]);
     }

@@ -11,11 +11,11 @@ use crate::App;
 
 /// Pause after each count of all events, because events counted together need fewer rows. Analytics calls do not wait
 /// for the end of this pause.
-const PAUSE: Duration = Duration::from_secs(3);
+const PAUSE_AFTER_COUNT: Duration = Duration::from_secs(3);
 /// Longest wait, after the pause, for a notice of new events. Events of other nodes come without a notice.
-const IDLE_PAUSE: Duration = Duration::from_secs(5);
-/// Maximum number of batches, of up to 2,000 events each, of one server before the next server's turn.
-const BATCHES_PER_TURN: usize = 2;
+const NOTICE_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Maximum number of batches, of up to 2,000 events each, that one server gets in a round.
+const BATCHES_PER_ROUND: usize = 2;
 /// Maximum number of batches that an analytics call waits for; then it is answered from the events counted so far.
 const BATCHES_PER_CALL: usize = 10;
 
@@ -34,9 +34,9 @@ impl CounterTask {
                     Ok(()) => {}
                     Err(error) => tracing::warn!(%error, "counting events failed; retrying in a few seconds"),
                 }
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(PAUSE_AFTER_COUNT).await;
                 // A timeout or an error also starts the next count.
-                let _ = tokio::time::timeout(IDLE_PAUSE, notices.changed()).await;
+                let _ = tokio::time::timeout(NOTICE_WAIT_MAX, notices.changed()).await;
             }
         });
         Self { task }
@@ -54,7 +54,7 @@ impl App {
 
     async fn count_all(&self) -> Result<(), StoreError> {
         let list = || self.inner.store.list_uncounted_servers();
-        in_turns(list, |server| self.count_batches(server, BATCHES_PER_TURN)).await
+        count_in_rounds(list, |server| self.count_batches(server, BATCHES_PER_ROUND)).await
     }
 
     async fn count_batches(&self, server: ServerId, batches_max: usize) -> Result<CountProgress, StoreError> {
@@ -82,16 +82,19 @@ impl App {
     }
 }
 
-/// Gives every server with uncounted events a turn, in rounds, until no server has events left after its turn. Each
-/// round lists the servers again, so that a server with few events does not wait for a busy one. A server that fails
-/// gets no further turn, and one of the errors is returned at the end. If the store is unavailable, the rounds end at
+/// Calls `count_server` for every server with uncounted events, in rounds, until no server has events left. Each round
+/// lists the servers again, so that a server with few events does not wait for a busy one. A server that fails is left
+/// out of further rounds, and one of the errors is returned at the end. If the store is unavailable, the rounds end at
 /// once.
-async fn in_turns<L, T>(list: impl Fn() -> L, turn: impl Fn(ServerId) -> T) -> Result<(), StoreError>
+async fn count_in_rounds<L, T>(
+    list: impl Fn() -> L,
+    count_server: impl Fn(ServerId) -> T,
+) -> Result<(), StoreError>
 where
     L: Future<Output = Result<Vec<ServerId>, StoreError>>,
     T: Future<Output = Result<CountProgress, StoreError>>,
 {
-    // An error of one server must not end the turns of other servers.
+    // An error of one server must not end the counting of other servers.
     let mut failed: HashMap<ServerId, StoreError> = HashMap::new();
     loop {
         let mut has_more = false;
@@ -99,7 +102,7 @@ where
             if failed.contains_key(&server) {
                 continue;
             }
-            match turn(server).await {
+            match count_server(server).await {
                 Ok(progress) => has_more |= progress == CountProgress::MoreLeft,
                 Err(error @ StoreError::Unavailable(_)) => return Err(error),
                 Err(error) => drop(failed.insert(server, error)),
@@ -123,34 +126,41 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_with_few_events_does_not_wait_for_one_with_many() {
-        let turns = RefCell::new(Vec::new());
+        let counted_servers = RefCell::new(Vec::new());
         // The quiet server's event arrives while the busy server is being counted.
         let list = || {
-            let turns = turns.borrow();
-            let is_new = !turns.is_empty() && !turns.contains(&QUIET);
+            let counted = counted_servers.borrow();
+            let is_new = !counted.is_empty() && !counted.contains(&QUIET);
             ready(Ok(if is_new { vec![BUSY, QUIET] } else { vec![BUSY] }))
         };
-        let turn = |server| {
-            turns.borrow_mut().push(server);
-            let is_over = server == QUIET || turns.borrow().len() > 100;
+        let count_server = |server| {
+            counted_servers.borrow_mut().push(server);
+            let is_over = server == QUIET || counted_servers.borrow().len() > 100;
             ready(Ok(if is_over { CountProgress::AllDone } else { CountProgress::MoreLeft }))
         };
-        in_turns(list, turn).await.unwrap();
-        assert_eq!(turns.borrow()[..4], [BUSY, BUSY, QUIET, BUSY]);
+        count_in_rounds(list, count_server).await.unwrap();
+        assert_eq!(counted_servers.borrow()[..4], [BUSY, BUSY, QUIET, BUSY]);
     }
 
     #[tokio::test]
     async fn a_server_whose_events_cannot_be_counted_does_not_stop_the_others() {
-        let turns = RefCell::new(Vec::new());
-        let turn = |server| {
-            turns.borrow_mut().push(server);
+        let counted_servers = RefCell::new(Vec::new());
+        let count_server = |server| {
+            counted_servers.borrow_mut().push(server);
             let damaged = || StoreError::Internal("damaged".into());
-            let rest =
-                if turns.borrow().len() < 4 { CountProgress::MoreLeft } else { CountProgress::AllDone };
+            let rest = if counted_servers.borrow().len() < 4 {
+                CountProgress::MoreLeft
+            } else {
+                CountProgress::AllDone
+            };
             ready(if server == BUSY { Err(damaged()) } else { Ok(rest) })
         };
-        let counted = in_turns(|| ready(Ok(vec![BUSY, QUIET])), turn).await;
-        assert!(matches!(counted, Err(StoreError::Internal(_))));
-        assert_eq!(*turns.borrow(), [BUSY, QUIET, QUIET, QUIET], "the others go on until they are done");
+        let result = count_in_rounds(|| ready(Ok(vec![BUSY, QUIET])), count_server).await;
+        assert!(matches!(result, Err(StoreError::Internal(_))));
+        assert_eq!(
+            *counted_servers.borrow(),
+            [BUSY, QUIET, QUIET, QUIET],
+            "the others go on until they are done"
+        );
     }
 }

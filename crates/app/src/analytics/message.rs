@@ -59,12 +59,12 @@ impl App {
         let events = store.list_events(caller.server_id, id).await?;
         let accepted_at = message.send.created_at;
         let due_at = message.send_at.map_or(accepted_at, |at| at.max(accepted_at));
-        Ok(figures_of(message.status, due_at, &events))
+        Ok(metrics_of(message.status, due_at, &events))
     }
 }
 
-fn figures_of(status: Status, due_at: Timestamp, events: &[Event]) -> MessageMetrics {
-    let mut figures = MessageMetrics {
+fn metrics_of(status: Status, due_at: Timestamp, events: &[Event]) -> MessageMetrics {
+    let mut metrics = MessageMetrics {
         status,
         attempts: 0,
         soft_fails: 0,
@@ -87,35 +87,35 @@ fn figures_of(status: Status, due_at: Timestamp, events: &[Event]) -> MessageMet
         let is_bot = data["bot"] == true;
         match event.kind {
             EventKind::Delivered | EventKind::Delayed | EventKind::Failed => {
-                figures.add_attempt(event, &data, due_at);
+                metrics.add_attempt(event, &data, due_at);
             }
             // The message was refused in an attempt, not returned later.
             EventKind::Bounced if data["bounce"]["kind"] != "async" => {
-                figures.add_attempt(event, &data, due_at);
+                metrics.add_attempt(event, &data, due_at);
             }
-            EventKind::Held => figures.holds += 1,
-            EventKind::Complained => figures.complaints += 1,
-            EventKind::Unsubscribed => figures.unsubscribes += 1,
-            EventKind::Opened if is_bot => figures.bot_opens += 1,
+            EventKind::Held => metrics.holds += 1,
+            EventKind::Complained => metrics.complaints += 1,
+            EventKind::Unsubscribed => metrics.unsubscribes += 1,
+            EventKind::Opened if is_bot => metrics.bot_opens += 1,
             EventKind::Opened => {
-                figures.opens += 1;
-                figures.first_opened_at.get_or_insert(event.at);
+                metrics.opens += 1;
+                metrics.first_opened_at.get_or_insert(event.at);
             }
             EventKind::Clicked => {
                 count_click(&mut links, &data, is_bot);
                 if is_bot {
-                    figures.bot_clicks += 1;
+                    metrics.bot_clicks += 1;
                 } else {
-                    figures.clicks += 1;
-                    figures.first_clicked_at.get_or_insert(event.at);
+                    metrics.clicks += 1;
+                    metrics.first_clicked_at.get_or_insert(event.at);
                 }
             }
             _ => {}
         }
     }
-    figures.links = links.into_values().collect();
-    figures.links.sort_by_key(|link| std::cmp::Reverse(link.clicks));
-    figures
+    metrics.links = links.into_values().collect();
+    metrics.links.sort_by_key(|link| std::cmp::Reverse(link.clicks));
+    metrics
 }
 
 impl MessageMetrics {
@@ -178,15 +178,15 @@ mod tests {
             event(8, EventKind::Clicked, r#"{"bot": true, "url": "https://b.example/"}"#),
             event(9, EventKind::Bounced, r#"{"bounce": {"kind": "async"}}"#),
         ];
-        let figures = figures_of(Status::Bounced, Timestamp::from_micros(1_000_000), &events);
-        assert_eq!((figures.attempts, figures.soft_fails), (2, 1));
-        assert_eq!((figures.first_attempt_after, figures.sent_after), (Some(1.5), Some(3.0)));
-        assert_eq!((figures.opens, figures.bot_opens, figures.clicks, figures.bot_clicks), (1, 1, 1, 1));
-        assert_eq!(figures.first_opened_at, Some(Timestamp::from_micros(6_000_000)));
+        let metrics = metrics_of(Status::Bounced, Timestamp::from_micros(1_000_000), &events);
+        assert_eq!((metrics.attempts, metrics.soft_fails), (2, 1));
+        assert_eq!((metrics.first_attempt_after, metrics.sent_after), (Some(1.5), Some(3.0)));
+        assert_eq!((metrics.opens, metrics.bot_opens, metrics.clicks, metrics.bot_clicks), (1, 1, 1, 1));
+        assert_eq!(metrics.first_opened_at, Some(Timestamp::from_micros(6_000_000)));
         assert_eq!(
-            figures.links[0],
+            metrics.links[0],
             LinkClicks { url: "https://a.example/".into(), clicks: 1, bot_clicks: 0 }
         );
-        assert_eq!(figures.links.len(), 2);
+        assert_eq!(metrics.links.len(), 2);
     }
 }

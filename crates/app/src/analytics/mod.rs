@@ -18,7 +18,7 @@ pub use counter_task::CounterTask;
 pub use dimension::{DimensionValue, Filter};
 pub use figures::{Figures, Latency, Percentiles, Rates};
 pub use message::{LinkClicks, MessageMetrics};
-pub use postroad_store::{Dimension, LABELS_MAX, Metric, OTHER_LABELS};
+pub use postroad_store::{Dimension, LIMITED_VALUES_MAX, Metric, OTHER_VALUES};
 pub use summary::{Summary, SummaryQuery};
 pub use timeseries::{DIMENSIONS_MAX, Point, Series, Timeseries, TimeseriesQuery};
 pub use top::{Top, TopBy, TopEntry, TopQuery};
@@ -48,12 +48,12 @@ pub const METRICS: [Metric; 13] = [
     Metric::Unsubscribed,
 ];
 
-fn wrong(pointer: &str, message: impl Into<String>) -> Refusal {
+fn invalid_field(pointer: &str, message: impl Into<String>) -> Refusal {
     Refusal::Validation(vec![FieldProblem::new(pointer, message)])
 }
 
 /// Default range of calls, except of time series by the minute, hour or month.
-const USUAL_RANGE: Duration = Duration::from_hours(30 * 24);
+const DEFAULT_RANGE: Duration = Duration::from_hours(30 * 24);
 
 impl App {
     /// The requested time range, with defaults; refuses a range that ends before it begins.
@@ -61,10 +61,10 @@ impl App {
         &self,
         from: Option<Timestamp>,
         to: Option<Timestamp>,
-        usual: Duration,
+        default_length: Duration,
     ) -> Result<(Timestamp, Timestamp), Refusal> {
         let to = to.unwrap_or_else(|| self.inner.clock.now());
-        let from = from.unwrap_or_else(|| to.minus(usual));
-        if from < to { Ok((from, to)) } else { Err(wrong("/to", "`to` has to be later than `from`")) }
+        let from = from.unwrap_or_else(|| to.minus(default_length));
+        if from < to { Ok((from, to)) } else { Err(invalid_field("/to", "`to` has to be later than `from`")) }
     }
 }

@@ -7,11 +7,11 @@ use postroad_store::{Grain, Sums};
 use super::collect::CounterSelection;
 use super::figures::Figures;
 use super::plan::counter_ranges;
-use super::{Filter, USUAL_RANGE, wrong};
+use super::{DEFAULT_RANGE, Filter, invalid_field};
 use crate::{App, Caller, Refusal};
 
 /// Longest range of analytics/summary, analytics/top, and the figures by server.
-const DAYS_MAX: i64 = 1_100;
+const RANGE_DAYS_MAX: i64 = 1_100;
 
 #[derive(Debug, Clone)]
 pub struct SummaryQuery {
@@ -39,7 +39,7 @@ pub struct Summary {
 #[boxed_futures]
 impl App {
     pub async fn analytics_summary(&self, caller: &Caller, query: &SummaryQuery) -> Result<Summary, Refusal> {
-        let (from, to) = self.range(query.from, query.to, USUAL_RANGE)?;
+        let (from, to) = self.range(query.from, query.to, DEFAULT_RANGE)?;
         let borders = whole_spans(Grain::Quarter, from, to);
         check_length(borders)?;
         let is_current = self.catch_up(caller.server_id).await?;
@@ -50,8 +50,8 @@ impl App {
             ranges: &counter_ranges(&borders),
         };
         let mut all = Sums::default();
-        let found = self.collect(caller, &selection).await?;
-        for spans in found.collected.into_values() {
+        let found = self.sum_counters(caller, &selection).await?;
+        for spans in found.group_sums.into_values() {
             for sums in spans.values() {
                 all.add(sums);
             }
@@ -73,8 +73,8 @@ pub(super) fn whole_spans(grain: Grain, from: Timestamp, to: Timestamp) -> [i64;
 }
 
 pub(super) fn check_length([from, to]: [i64; 2]) -> Result<(), Refusal> {
-    if to - from > DAYS_MAX * Grain::Day.seconds() {
-        return Err(wrong("/from", format!("The range may be at most {DAYS_MAX} days")));
+    if to - from > RANGE_DAYS_MAX * Grain::Day.seconds() {
+        return Err(invalid_field("/from", format!("The range may be at most {RANGE_DAYS_MAX} days")));
     }
     Ok(())
 }

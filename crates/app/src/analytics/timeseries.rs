@@ -7,20 +7,22 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
 use postroad_store::{Dimension, Grain, Metric, Sums};
 
-use super::collect::{Collected, CounterSelection, CounterSums, Group};
+use super::collect::{CounterSelection, CounterSums, Group, GroupSums};
 use super::dimension::{DimensionValue, Filter};
 use super::figures::Figures;
 use super::plan::{CounterRange, counter_ranges};
 use super::summary::at_second;
 use super::zone::{Granularity, Zone};
-use super::{USUAL_RANGE, wrong};
+use super::{DEFAULT_RANGE, invalid_field};
 use crate::{App, Caller, Refusal};
 
 /// Maximum number of points in an answer, of all series together.
 const POINTS_MAX: usize = 10_000;
+/// Maximum number of series in an answer.
 const SERIES_MAX: usize = 500;
 /// Longest range of figures by minute.
 const MINUTES_RANGE_MAX: Duration = Duration::from_hours(48);
+/// Maximum number of dimensions by which one call splits the figures.
 pub const DIMENSIONS_MAX: usize = 2;
 
 #[derive(Debug, Clone)]
@@ -84,31 +86,37 @@ impl App {
             borders: &borders,
             ranges: &ranges,
         };
-        let CounterSums { mut collected, has_other } = self.collect(caller, &selection).await?;
+        let CounterSums { mut group_sums, has_other } = self.sum_counters(caller, &selection).await?;
         if query.dimensions.is_empty() {
             // Return a series even if nothing happened.
-            collected.entry(Group::new()).or_default();
+            group_sums.entry(Group::new()).or_default();
         }
-        let series = series_of(collected, &borders, query);
+        let series = series_of(group_sums, &borders, query);
         Ok(Timeseries { from: at_second(first), to: at_second(last), series, is_current, has_other })
     }
 
     /// Checks the range and returns the borders of its spans.
     fn check_range(&self, query: &TimeseriesQuery) -> Result<Vec<i64>, Refusal> {
-        let usual = match query.granularity {
+        let default_length = match query.granularity {
             Granularity::Minute => Duration::from_hours(1),
             Granularity::Hour => Duration::from_hours(24),
-            Granularity::Day => USUAL_RANGE,
+            Granularity::Day => DEFAULT_RANGE,
             Granularity::Month => Duration::from_hours(365 * 24),
         };
-        let (from, to) = self.range(query.from, query.to, usual)?;
+        let (from, to) = self.range(query.from, query.to, default_length)?;
         if query.granularity == Granularity::Minute {
             if to.since(from) > MINUTES_RANGE_MAX {
-                return Err(wrong("/from", "By the minute the range may be at most 48 hours; use `hour`"));
+                return Err(invalid_field(
+                    "/from",
+                    "By the minute the range may be at most 48 hours; use `hour`",
+                ));
             }
             let oldest = self.inner.retention.minute_counters.map(|kept| self.inner.clock.now().minus(kept));
             if oldest.is_some_and(|oldest| from < oldest) {
-                return Err(wrong("/from", "Numbers by the minute are not kept that long; use `hour`"));
+                return Err(invalid_field(
+                    "/from",
+                    "Numbers by the minute are not kept that long; use `hour`",
+                ));
             }
         }
         let borders = query.zone.borders(from, to, query.granularity, POINTS_MAX);
@@ -116,15 +124,15 @@ impl App {
             let text = format!(
                 "The range has more than {POINTS_MAX} points; take a shorter one, or a coarser granularity"
             );
-            wrong("/from", text)
+            invalid_field("/from", text)
         })
     }
 }
 
-fn series_of(collected: Collected, borders: &[i64], query: &TimeseriesQuery) -> Vec<Series> {
+fn series_of(group_sums: GroupSums, borders: &[i64], query: &TimeseriesQuery) -> Vec<Series> {
     let points = borders.len() - 1;
     let series_max = (POINTS_MAX / points).clamp(1, SERIES_MAX);
-    let mut groups: Vec<(Group, HashMap<usize, Sums>)> = collected.into_iter().collect();
+    let mut groups: Vec<(Group, HashMap<usize, Sums>)> = group_sums.into_iter().collect();
     let size =
         |spans: &HashMap<usize, Sums>, metric| spans.values().map(|sums| sums.counts.of(metric)).sum::<u64>();
     groups.sort_by_cached_key(|(group, spans)| {
@@ -175,14 +183,14 @@ mod tests {
     #[test]
     fn series_beyond_the_maximum_are_added_up_in_the_rest() {
         let borders: Vec<i64> = (0..=2_000).map(|day| day * 86_400).collect();
-        let mut collected = Collected::new();
+        let mut group_sums = GroupSums::new();
         for number in 1..=9_u64 {
             let mut sums = Sums::default();
             (0..number).for_each(|_| sums.counts.count(Metric::Accepted));
             let group = vec![DimensionValue::Text(format!("tag {number}"))];
-            collected.insert(group, HashMap::from([(number as usize, sums)]));
+            group_sums.insert(group, HashMap::from([(number as usize, sums)]));
         }
-        let series = series_of(collected, &borders, &query());
+        let series = series_of(group_sums, &borders, &query());
         let names: Vec<&DimensionValue> = series.iter().map(|series| &series.values[0]).collect();
         let tag = |number: u64| DimensionValue::Text(format!("tag {number}"));
         assert_eq!(names, [&tag(9), &tag(8), &tag(7), &tag(6), &DimensionValue::None]);

@@ -12,7 +12,7 @@ use super::dimension::DimensionValue;
 use super::figures::Figures;
 use super::plan::counter_ranges;
 use super::summary::{at_second, check_length, whole_spans};
-use super::{Filter, USUAL_RANGE, wrong};
+use super::{DEFAULT_RANGE, Filter, invalid_field};
 use crate::{App, Caller, Refusal};
 
 /// Maximum number of rows added up for one answer. There is one row for each recipient domain and block of days.
@@ -59,7 +59,7 @@ pub struct TopEntry {
 #[boxed_futures]
 impl App {
     pub async fn analytics_top(&self, caller: &Caller, query: &TopQuery) -> Result<Top, Refusal> {
-        let (from, to) = self.range(query.from, query.to, USUAL_RANGE)?;
+        let (from, to) = self.range(query.from, query.to, DEFAULT_RANGE)?;
         let grain = match query.by {
             TopBy::RecipientDomain => Grain::Day,
             TopBy::Dimension(_) => Grain::Quarter,
@@ -91,7 +91,7 @@ impl App {
             borders,
             ranges: &counter_ranges(borders),
         };
-        let found = self.collect(caller, &selection).await?;
+        let found = self.sum_counters(caller, &selection).await?;
         let add_up = |(group, spans): (Vec<DimensionValue>, HashMap<usize, Sums>)| {
             let mut all = Sums::default();
             for sums in spans.values() {
@@ -99,7 +99,7 @@ impl App {
             }
             (group.into_iter().next().unwrap_or(DimensionValue::None), all)
         };
-        Ok((found.collected.into_iter().map(add_up).collect(), found.has_other))
+        Ok((found.group_sums.into_iter().map(add_up).collect(), found.has_other))
     }
 
     async fn top_recipient_domains(
@@ -109,7 +109,7 @@ impl App {
         [from, to]: [i64; 2],
     ) -> Result<Vec<TopEntry>, Refusal> {
         if !query.filters.is_empty() {
-            return Err(wrong(
+            return Err(invalid_field(
                 "/filters",
                 "Recipient domains are not counted by other dimensions; leave `filters` out",
             ));
@@ -131,7 +131,7 @@ impl App {
 
 fn too_many_domains() -> Refusal {
     let text = "There are too many recipient domains in this range to add up at once; take a shorter range";
-    wrong("/from", text)
+    invalid_field("/from", text)
 }
 
 /// The largest entries, at most `query.limit`. Figures are computed only for these.

@@ -14,9 +14,9 @@ use tokio::task::{Id, JoinError, JoinSet};
 use crate::App;
 
 /// Interval at which the task looks for due checks; shorter if the check interval is shorter.
-const INTERVAL_MAX: Duration = Duration::from_secs(5);
+const LOOK_UP_INTERVAL_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of concurrent checks; they mostly wait for other people's name servers.
-const AT_ONCE_MAX: usize = 20;
+const CONCURRENT_CHECKS_MAX: usize = 20;
 
 /// Handle of the running task, which ends when the handle is dropped.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl DomainCheckTask {
     pub fn start(app: App) -> Self {
         let task = tokio::spawn(async move {
             let mut running = RunningChecks::default();
-            let pause = INTERVAL_MAX.min(app.inner.check_intervals.shortest);
+            let pause = LOOK_UP_INTERVAL_MAX.min(app.inner.check_intervals.shortest);
             loop {
                 app.begin_checks(&mut running).await;
                 // Wait for the end of a check, because another one can begin then.
@@ -56,7 +56,9 @@ impl Drop for DomainCheckTask {
 #[derive(Default)]
 struct RunningChecks {
     checks: JoinSet<()>,
+    /// Account of each running check, by the id of its task.
     accounts: HashMap<Id, AccountId>,
+    /// Number of running checks of each account.
     by_account: HashMap<AccountId, usize>,
 }
 
@@ -100,7 +102,7 @@ impl App {
         if let Err(error) = self.inner.store.write_domain_events().await {
             tracing::warn!(%error, "events of domains were not written; retrying in a few seconds");
         }
-        let free = AT_ONCE_MAX - running.checks.len();
+        let free = CONCURRENT_CHECKS_MAX - running.checks.len();
         if free == 0 {
             return;
         }

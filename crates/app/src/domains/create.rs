@@ -35,37 +35,38 @@ impl App {
         };
         // These checks come before the slow work: generating keys and DNS look-ups.
         let limits = &self.inner.domain_limits;
-        let survey = self.inner.store.survey_domain_owner(owner, name.clone(), limits.per_owner_max).await?;
-        if let Some(made) = self.find_domain_created_before(survey.account_id, creation.as_ref()).await? {
-            return Ok(made);
+        let owned = self.inner.store.read_owner_domains(owner, name.clone(), limits.per_owner_max).await?;
+        if let Some(earlier) = self.find_domain_created_before(owned.account_id, creation.as_ref()).await? {
+            return Ok(earlier);
         }
-        if survey.has_name {
+        if owned.has_name {
             return Err(DomainRefusal::Exists);
         }
-        if survey.count >= limits.per_owner_max {
+        if owned.count >= limits.per_owner_max {
             return Err(DomainRefusal::TooMany { domains_max: limits.per_owner_max });
         }
-        let _permit = limits.begin_change(survey.account_id)?;
+        let _permit = limits.begin_change(owned.account_id)?;
         let subject = AuditSubject::NewDomain(owner, name.clone());
         let new = self.new_domain(owner, name, key, false).await?;
         let operation = Operation::DomainsCreate;
-        let key = creation.as_ref().map(|key| (survey.account_id, key));
-        let created = self.recording_creation(by, operation, subject, key).create_domain(new).await;
+        let key = creation.as_ref().map(|key| (owned.account_id, key));
+        let created = self.audited_store_for_creation(by, operation, subject, key).create_domain(new).await;
         // A concurrent call with the same idempotency key may have created the domain, which then reached the ceiling.
         let is_refused = matches!(
             created,
             Err(StoreError::Conflict | StoreError::LimitReached | StoreError::CeilingReached { .. })
         );
         if is_refused
-            && let Some(made) = self.find_domain_created_before(survey.account_id, creation.as_ref()).await?
+            && let Some(earlier) =
+                self.find_domain_created_before(owned.account_id, creation.as_ref()).await?
         {
-            return Ok(made);
+            return Ok(earlier);
         }
         let domain = created.map_err(|error| match error {
             StoreError::LimitReached => DomainRefusal::TooMany { domains_max: limits.per_owner_max },
             other => other.into(),
         })?;
-        self.inner.verified.clear();
+        self.inner.verified_domains.clear();
         Ok(Created { value: self.domain_view(domain).await, is_replay: false })
     }
 
@@ -74,7 +75,7 @@ impl App {
         account_id: AccountId,
         creation: Option<&CreationKey>,
     ) -> Result<Option<Created<DomainView>>, DomainRefusal> {
-        let Some(id) = self.find_created(Some(account_id), creation).await? else { return Ok(None) };
+        let Some(id) = self.find_created_id(Some(account_id), creation).await? else { return Ok(None) };
         let domain =
             self.inner.store.find_domain_by_id(DomainId(id)).await?.ok_or(DomainRefusal::NotFound)?;
         Ok(Some(Created { value: self.domain_view(domain).await, is_replay: true }))
@@ -91,7 +92,7 @@ impl App {
         is_verified: bool,
     ) -> Result<NewDomain, DomainRefusal> {
         let limits = &self.inner.domain_limits;
-        let mut keys = vec![dkim_keys::resolve(limits, &name, key).await?];
+        let mut keys = vec![dkim_keys::import_or_generate(limits, &name, key).await?];
         if keys[0].algorithm == KeyAlgorithm::Ed25519 {
             // An Ed25519 key is used only in addition to RSA, which every receiver can verify.
             keys.insert(0, dkim_keys::generate_with_selector(limits, KeyAlgorithm::Rsa).await?);
@@ -115,7 +116,7 @@ impl App {
         let Some(checker) = self.checker() else { return Vec::new() };
         let service = self.service_facts(owner).await;
         let mut expected = ExpectedRecords::of(name, &service, &[]);
-        expected.keep(|purpose| matches!(purpose, Purpose::Spf | Purpose::Dmarc));
+        expected.retain_purposes(|purpose| matches!(purpose, Purpose::Spf | Purpose::Dmarc));
         let found = timeout(LOOK_UP_TIME_MAX, check(&checker.dns, &expected)).await.unwrap_or_default();
         let now = self.inner.clock.now();
         found.into_iter().map(|check| StoredRecord { check, since: now, link_host: None }).collect()

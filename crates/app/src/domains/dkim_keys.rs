@@ -28,7 +28,7 @@ impl std::fmt::Debug for DkimKeyRequest {
 }
 
 /// The imported key, or a new one. Checks all fields and reports all problems at once.
-pub(super) async fn resolve(
+pub(super) async fn import_or_generate(
     limits: &DomainLimits,
     domain: &DomainName,
     request: DkimKeyRequest,
@@ -48,7 +48,7 @@ pub(super) async fn resolve(
     let selector = match selector {
         None => new_selector(),
         Some(text) => {
-            let text = normalised(&text);
+            let text = normalise_selector(&text);
             if !is_selector(&text, domain) {
                 let message = "`selector` should be letters, digits, `-`, `_` and `.`, such as `postal-a1b2`, and short \
                                enough for a DNS name";
@@ -94,15 +94,15 @@ pub(super) async fn generate_with_selector(
 
 /// Generates a key. An RSA key takes long, so the work runs on a blocking thread, for a few keys at a time.
 async fn generate(limits: &DomainLimits, algorithm: KeyAlgorithm) -> Result<DkimKey, DomainRefusal> {
-    let _permit = limits.begin_key().await;
+    let _permit = limits.begin_key_generation().await;
     let generate = move || match algorithm {
         KeyAlgorithm::Rsa => DkimKey::generate(),
         KeyAlgorithm::Ed25519 => DkimKey::generate_ed25519(),
     };
-    let made = tokio::task::spawn_blocking(generate).await;
+    let generated = tokio::task::spawn_blocking(generate).await;
     let stopping = |_| StoreError::Unavailable("the service is stopping".to_owned());
     let failed = |error: DkimKeyError| StoreError::Internal(error.to_string());
-    Ok(made.map_err(stopping).and_then(|made| made.map_err(failed))?)
+    Ok(generated.map_err(stopping).and_then(|generated| generated.map_err(failed))?)
 }
 
 fn new_key(selector: String, key: &DkimKey) -> NewDkimKey {
@@ -122,7 +122,7 @@ fn algorithm_of(key: &DkimKey) -> KeyAlgorithm {
 }
 
 /// A selector in its stored form: in lower case, without spaces around it.
-pub(super) fn normalised(selector: &str) -> String {
+pub(super) fn normalise_selector(selector: &str) -> String {
     selector.trim().to_ascii_lowercase()
 }
 

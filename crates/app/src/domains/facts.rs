@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;
-use postroad_store::{AuditSubject, DomainOwner, Source, SourcesFor, StoreError};
+use postroad_store::{AuditSubject, DomainOwner, Source, SourceScope, StoreError};
 use tokio::time::{Instant, timeout};
 
 use super::check::{SendingAddress, Service, ServiceConfig};
@@ -15,29 +15,29 @@ use crate::access::Operation;
 use crate::accounts::Requester;
 
 /// DNS answers about this installation are looked up again after this long.
-const CACHED_FOR: Duration = Duration::from_secs(30);
+const CACHE_TIME: Duration = Duration::from_secs(30);
 /// Timeout of the look-ups about this installation.
 const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of cached entries, one for each set of source addresses. There are about as many sets as pools.
-const SETS_MAX: usize = 1_000;
+const CACHE_ENTRIES_MAX: usize = 1_000;
 
 /// Setting with the host name by which all nodes judge records, whatever their own names are.
 const INSTALLATION_HOST: &str = "installation_host";
 
-/// Cached facts, by the configuration they were looked up for.
+/// Cached facts, each with the time of its look-up, by the configuration they were looked up for.
 #[derive(Debug, Default)]
-pub(super) struct KnownFacts {
+pub(super) struct FactsCache {
     facts: Mutex<HashMap<ServiceConfig, (Instant, Service)>>,
 }
 
-impl KnownFacts {
+impl FactsCache {
     fn find(&self, config: &ServiceConfig) -> Option<(Instant, Service)> {
         self.facts.lock().get(config).cloned()
     }
 
     fn put(&self, config: ServiceConfig, service: Service) {
         let mut facts = self.facts.lock();
-        if facts.len() >= SETS_MAX {
+        if facts.len() >= CACHE_ENTRIES_MAX {
             facts.clear();
         }
         facts.insert(config, (Instant::now(), service));
@@ -49,18 +49,18 @@ impl App {
     /// Facts for the domains of an owner; from the DNS, cached briefly.
     pub(crate) async fn service_facts(&self, owner: DomainOwner) -> Service {
         let senders = match owner {
-            DomainOwner::Server(id) => SourcesFor::Server(id),
-            DomainOwner::Account(id) => SourcesFor::Account(id),
+            DomainOwner::Server(id) => SourceScope::Server(id),
+            DomainOwner::Account(id) => SourceScope::Account(id),
         };
         self.facts_for(senders).await
     }
 
     /// Facts for the installation itself, with all its source addresses.
     pub(super) async fn installation_facts(&self) -> Service {
-        self.facts_for(SourcesFor::All).await
+        self.facts_for(SourceScope::All).await
     }
 
-    async fn facts_for(&self, senders: SourcesFor) -> Service {
+    async fn facts_for(&self, senders: SourceScope) -> Service {
         let (config, trouble) = self.service_config(senders).await;
         if let Some(error) = trouble {
             tracing::warn!(%error, "reading the installation's addresses failed; SPF records are not judged until it works");
@@ -69,12 +69,12 @@ impl App {
         let Some(checker) = self.checker() else { return Service::without_dns(&config) };
         let known = checker.facts.find(&config);
         if let Some((read_at, service)) = &known
-            && read_at.elapsed() < CACHED_FOR
+            && read_at.elapsed() < CACHE_TIME
         {
             return service.clone();
         }
         let found = timeout(LOOK_UP_TIME_MAX, Service::look_up(&checker.dns, &config)).await.ok();
-        if let Some(service) = found.as_ref().filter(|service| service.unknown.is_none()) {
+        if let Some(service) = found.as_ref().filter(|service| service.unknown_reason.is_none()) {
             checker.facts.put(config, service.clone());
             return service.clone();
         }
@@ -85,7 +85,7 @@ impl App {
 
     /// The configuration. If the store does not answer, returns the error, and a configuration with only this node's
     /// name.
-    async fn service_config(&self, senders: SourcesFor) -> (ServiceConfig, Option<StoreError>) {
+    async fn service_config(&self, senders: SourceScope) -> (ServiceConfig, Option<StoreError>) {
         let read = async {
             let host = self.installation_host().await?;
             Ok((host, self.inner.store.list_sources_of(senders).await?))
@@ -129,7 +129,7 @@ impl App {
         if is_alone {
             return self.inner.store.set_setting(INSTALLATION_HOST, Some(own)).await;
         }
-        let stored = self.inner.store.setting_or_insert(INSTALLATION_HOST, own.clone()).await?;
+        let stored = self.inner.store.find_or_insert_setting(INSTALLATION_HOST, own.clone()).await?;
         if let Ok(host) = DomainName::parse(&stored) {
             // A node starts once, so the value is not set yet.
             let _ = self.inner.installation_host.set(host);
@@ -154,7 +154,7 @@ impl App {
     /// Changes the host name that customers' records point to; for the operator at the command line.
     pub(crate) async fn set_installation_host(&self, host: &DomainName) -> Result<(), StoreError> {
         let subject = AuditSubject::Setting(INSTALLATION_HOST);
-        let store = self.recording(&Requester::command_line(), Operation::InstallationSetHost, subject);
+        let store = self.audited_store(&Requester::command_line(), Operation::InstallationSetHost, subject);
         store.set_setting(INSTALLATION_HOST, Some(host.to_string())).await
     }
 }

@@ -49,7 +49,7 @@ impl DomainLimits {
     }
 
     /// Waits for earlier key generations, whose number is limited by the permits for changes.
-    pub(super) async fn begin_key(&self) -> SemaphorePermit<'_> {
+    pub(super) async fn begin_key_generation(&self) -> SemaphorePermit<'_> {
         self.key_generations.acquire().await.expect("the semaphore is never closed")
     }
 }
@@ -61,13 +61,13 @@ mod tests {
     #[test]
     fn one_account_cannot_take_every_permit() {
         let limits = DomainLimits::new(10);
-        let held: Vec<_> = (0..CHANGES_OF_ACCOUNT_MAX)
+        let permits: Vec<_> = (0..CHANGES_OF_ACCOUNT_MAX)
             .map(|_| limits.begin_change(AccountId(1)).expect("a permit is free"))
             .collect();
         assert!(matches!(limits.begin_change(AccountId(1)), Err(DomainRefusal::Busy)));
         assert!(limits.begin_change(AccountId(2)).is_ok());
         assert!(limits.begin_check(AccountId(1)).is_ok(), "checks have separate permits");
-        drop(held);
+        drop(permits);
         assert!(limits.begin_change(AccountId(1)).is_ok());
     }
 }

@@ -11,13 +11,13 @@ const REASON_BYTES_MAX: usize = 300;
 
 /// Result of the last request to a host for links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkHost {
+pub struct LinkHostCheck {
     /// Why links cannot use the host; `None` if they can.
     pub problem: Option<String>,
     pub certificate_expires_at: Option<Timestamp>,
 }
 
-impl LinkHost {
+impl LinkHostCheck {
     /// Sends a request to the host at `base_url`. `None` if the URL is not valid or no address of the host was
     /// found: the host itself was not tried, so there is no verdict.
     pub(super) async fn request(http: &GuardedHttp, host: &str, base_url: &str) -> Option<Self> {
@@ -43,12 +43,12 @@ impl LinkHost {
     }
 
     /// Explains the problem in the hint of the tracking record, unless this record has a hint already.
-    pub(super) fn explain(&self, checks: &mut [RecordCheck], links_lead_to: &str) {
+    pub(super) fn explain(&self, checks: &mut [RecordCheck], fallback_host: &str) {
         let Some(problem) = &self.problem else { return };
         let record = checks.iter_mut().find(|check| check.purpose == Purpose::Tracking);
         if let Some(record) = record.filter(|record| record.hint.is_none()) {
             record.hint = Some(format!(
-                "The record is right, but {problem}. Until this is fixed, links lead to {links_lead_to}. Whoever runs this \
+                "The record is right, but {problem}. Until this is fixed, links lead to {fallback_host}. Whoever runs this \
                  service has to serve {} over HTTPS, with a certificate that names it.",
                 record.name
             ));

@@ -1,7 +1,6 @@
 //! Sending domains: their owners, the DNS records they need, and whether these are published.
 
 mod authentication;
-mod by_operator;
 mod change;
 pub mod check;
 mod check_task;
@@ -11,13 +10,14 @@ mod facts;
 mod installation_records;
 mod limits;
 mod link_host;
-mod of_server;
+mod operator_settings;
 mod owners;
 mod refusal;
 mod reports;
 mod run_check;
 mod schedule;
 mod search;
+mod server_domains;
 mod share;
 mod view;
 
@@ -25,8 +25,8 @@ pub use authentication::Authentication;
 pub use check_task::DomainCheckTask;
 pub use dkim_keys::DkimKeyRequest;
 pub(crate) use limits::DomainLimits;
-pub use link_host::LinkHost;
-pub use owners::{ListedDomains, NamedOwner};
+pub use link_host::LinkHostCheck;
+pub use owners::{DomainListFilter, NamedOwner};
 pub use refusal::DomainRefusal;
 pub use reports::{DmarcTotals, DomainReports, ReportPeriod, SourceTotals, TlsTotals};
 pub use run_check::DomainChecker;

@@ -21,7 +21,7 @@ pub struct NamedOwner {
 
 /// Which of the owner's domains to list; `None` in a field matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ListedDomains {
+pub struct DomainListFilter {
     pub name: Option<DomainName>,
     pub verified: Option<bool>,
 }
@@ -55,7 +55,7 @@ impl App {
         name: &str,
         operation: Operation,
     ) -> Result<DomainView, DomainRefusal> {
-        let domain = self.domain_of(by, operation, owner, name).await?;
+        let domain = self.permitted_domain(by, operation, owner, name).await?;
         Ok(self.domain_view(domain).await)
     }
 
@@ -65,12 +65,12 @@ impl App {
         &self,
         by: &Requester,
         owner: NamedOwner,
-        listed: ListedDomains,
+        list_filter: DomainListFilter,
         after: Option<DomainId>,
         limit: usize,
     ) -> Result<(Vec<DomainView>, bool), DomainRefusal> {
         let scope = self.domain_scope(by, owner).await?;
-        let filter = DomainFilter { scope, name: listed.name, verified: listed.verified };
+        let filter = DomainFilter { scope, name: list_filter.name, verified: list_filter.verified };
         let mut found = self.inner.store.list_domains(filter, after, limit + 1).await?;
         let has_more = found.len() > limit;
         found.truncate(limit);
@@ -100,7 +100,7 @@ impl App {
         owner: NamedOwner,
         name: &str,
     ) -> Result<DomainView, DomainRefusal> {
-        let domain = self.domain_of(by, Operation::DomainsVerify, owner, name).await?;
+        let domain = self.permitted_domain(by, Operation::DomainsVerify, owner, name).await?;
         self.verify(domain).await
     }
 
@@ -134,7 +134,7 @@ impl App {
         name: &str,
         period: ReportPeriod,
     ) -> Result<DomainReports, DomainRefusal> {
-        let domain = self.domain_of(by, Operation::DomainsReports, owner, name).await?;
+        let domain = self.permitted_domain(by, Operation::DomainsReports, owner, name).await?;
         if !domain.is_verified() {
             return Err(DomainRefusal::NotVerified);
         }
@@ -153,9 +153,9 @@ impl App {
             return owner_for_server_key(by, operation, server_id, named);
         }
         let Some(id) = named.server else {
-            return Ok(DomainOwner::Account(self.account_of(by, operation, named.account).await?));
+            return Ok(DomainOwner::Account(self.permitted_account_id(by, operation, named.account).await?));
         };
-        let server = self.server_of(by, operation, id).await?;
+        let server = self.permitted_server(by, operation, id).await?;
         if named.account.is_some_and(|account| account != server.account_id) {
             return Err(AccountRefusal::NotFound(ObjectKind::Server).into());
         }
@@ -163,7 +163,7 @@ impl App {
     }
 
     /// A domain of the named server or of its account, verified or not; or a domain of the named account itself.
-    pub(super) async fn domain_of(
+    pub(super) async fn permitted_domain(
         &self,
         by: &Requester,
         operation: Operation,
@@ -190,7 +190,7 @@ impl App {
         name: &str,
     ) -> Result<Domain, DomainRefusal> {
         let names_server = owner.server.is_some() || matches!(by.actor, Actor::ServerKey { .. });
-        let domain = self.domain_of(by, operation, owner, name).await?;
+        let domain = self.permitted_domain(by, operation, owner, name).await?;
         if names_server && domain.server_id.is_none() { Err(DomainRefusal::OfAccount) } else { Ok(domain) }
     }
 }

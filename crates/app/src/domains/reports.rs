@@ -13,7 +13,7 @@ use crate::App;
 
 const PERIOD_DEFAULT: Duration = Duration::from_hours(30 * 24);
 /// Number of reports that are read and parsed at a time: parsing blocks the thread.
-const PAGE: usize = 50;
+const REPORTS_PER_READ: usize = 50;
 /// Maximum numbers of sources, and of kinds of failures, that are added up one by one; further ones count only in the
 /// totals.
 const SOURCES_MAX: usize = 5_000;
@@ -116,9 +116,10 @@ impl App {
         let mut after = None;
         loop {
             let store = &self.inner.store;
-            let page =
-                store.list_domain_reports_between(name.clone(), created_at, (from, to), after, PAGE).await?;
-            let is_last = page.len() < PAGE;
+            let page = store
+                .list_domain_reports_between(name.clone(), created_at, (from, to), after, REPORTS_PER_READ)
+                .await?;
+            let is_last = page.len() < REPORTS_PER_READ;
             for report in &page {
                 sums.add(report);
             }
@@ -145,23 +146,23 @@ impl Sums {
         match report.kind {
             ReportKind::Dmarc => {
                 self.dmarc.reports += 1;
-                add(&mut self.dmarc.messages, report.total);
-                add(&mut self.dmarc.passed, report.passed);
+                add_saturating(&mut self.dmarc.messages, report.total);
+                add_saturating(&mut self.dmarc.passed, report.passed);
                 // This service wrote the details, so they can be parsed.
                 let Ok(details) = serde_json::from_str::<DmarcDetails>(&report.details) else { return };
-                add(&mut self.dmarc.quarantined, details.quarantined);
-                add(&mut self.dmarc.rejected, details.rejected);
+                add_saturating(&mut self.dmarc.quarantined, details.quarantined);
+                add_saturating(&mut self.dmarc.rejected, details.rejected);
                 details.sources.into_iter().for_each(|source| self.add_source(source));
             }
             ReportKind::Tls => {
                 self.tls.reports += 1;
-                add(&mut self.tls.sessions, report.total);
-                add(&mut self.tls.successful, report.passed);
+                add_saturating(&mut self.tls.sessions, report.total);
+                add_saturating(&mut self.tls.successful, report.passed);
                 let Ok(details) = serde_json::from_str::<TlsDetails>(&report.details) else { return };
                 for (kind, count) in details.failures {
                     let is_known = self.tls.failures.contains_key(&kind);
                     if is_known || self.tls.failures.len() < FAILURES_MAX {
-                        add(self.tls.failures.entry(kind).or_default(), count);
+                        add_saturating(self.tls.failures.entry(kind).or_default(), count);
                     }
                 }
             }
@@ -174,10 +175,10 @@ impl Sums {
             return;
         }
         let sum = self.sources.entry(source.address).or_default();
-        add(&mut sum.messages, source.messages);
-        add(&mut sum.dkim_passed, source.dkim_passed);
-        add(&mut sum.spf_passed, source.spf_passed);
-        add(&mut sum.failed, source.failed);
+        add_saturating(&mut sum.messages, source.messages);
+        add_saturating(&mut sum.dkim_passed, source.dkim_passed);
+        add_saturating(&mut sum.spf_passed, source.spf_passed);
+        add_saturating(&mut sum.failed, source.failed);
     }
 
     fn finish(self) -> (DmarcTotals, TlsTotals) {
@@ -191,7 +192,7 @@ impl Sums {
     }
 }
 
-fn add(sum: &mut u64, count: u64) {
+fn add_saturating(sum: &mut u64, count: u64) {
     *sum = sum.saturating_add(count);
 }
 

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::DomainRefusal;
 use super::check::{ExpectedRecords, Purpose, RecordCheck, RecordStatus, Verdict, check};
-use super::facts::KnownFacts;
-use super::link_host::LinkHost;
+use super::facts::FactsCache;
+use super::link_host::LinkHostCheck;
 use super::schedule::{CheckIntervals, Findings, next_check_at};
 use super::view::{DomainView, StoredRecord, dkim_records, record_name_of};
 use crate::App;
@@ -32,7 +32,7 @@ pub struct DomainChecker {
     http: Option<GuardedHttp>,
     /// Whether the bounce listener accepts reports about domains.
     pub(super) takes_reports: bool,
-    pub(super) facts: Arc<KnownFacts>,
+    pub(super) facts: Arc<FactsCache>,
     tracking_port: u16,
 }
 
@@ -56,8 +56,8 @@ impl DomainChecker {
     }
 
     /// Sends a request to a customer's tracking host. `None` if the host cannot be checked.
-    async fn ask_link_host(&self, host: &str) -> Option<LinkHost> {
-        LinkHost::request(self.http.as_ref()?, host, &self.tracking_base(host)).await
+    async fn ask_link_host(&self, host: &str) -> Option<LinkHostCheck> {
+        LinkHostCheck::request(self.http.as_ref()?, host, &self.tracking_base(host)).await
     }
 }
 
@@ -66,11 +66,11 @@ impl App {
     /// Sets how domains are checked; called once when the process starts.
     pub fn set_domain_checker(&self, checker: DomainChecker) {
         // A second checker would use the same DNS: keep the first.
-        let _ = self.inner.checker.set(checker);
+        let _ = self.inner.domain_checker.set(checker);
     }
 
     pub(crate) fn checker(&self) -> Option<&DomainChecker> {
-        self.inner.checker.get()
+        self.inner.domain_checker.get()
     }
 
     /// Time until a manual check may run again; zero if it may run now.
@@ -79,6 +79,7 @@ impl App {
         again.map_or(Duration::ZERO, |again| again.since(self.inner.clock.now()))
     }
 
+    /// Checks a domain now, unless another check began only seconds ago; returns the domain with the last result.
     pub(crate) async fn verify(&self, domain: Domain) -> Result<DomainView, DomainRefusal> {
         if self.checker().is_none() {
             return Ok(self.domain_view(domain).await);
@@ -113,7 +114,7 @@ impl App {
         let outcome = outcome(&domain, checks, (has_alias, link_host), intervals, begun_at..now);
         tracing::debug!(domain.id = %id, is_good = outcome.is_good, "domain checked");
         if self.inner.store.record_domain_check(outcome).await? {
-            self.inner.verified.clear();
+            self.inner.verified_domains.clear();
         }
         Ok(())
     }
@@ -137,12 +138,12 @@ fn verdict(status: RecordStatus) -> Option<bool> {
 fn outcome(
     domain: &Domain,
     mut checks: Vec<RecordCheck>,
-    (has_alias, link_host): (Option<bool>, Option<LinkHost>),
+    (has_alias, link_host): (Option<bool>, Option<LinkHostCheck>),
     intervals: CheckIntervals,
     Range { start: begun_at, end: now }: Range<Timestamp>,
 ) -> DomainCheck {
     let has_track_host = match has_alias {
-        Some(true) => link_host.as_ref().map(LinkHost::is_good),
+        Some(true) => link_host.as_ref().map(LinkHostCheck::is_good),
         other => other,
     };
     let status_of = |checks: &[RecordCheck], name: &str| {
@@ -193,7 +194,7 @@ fn outcome(
     let before = StoredRecord::of(domain);
     let has_return_path = is_verified(&checks, Purpose::ReturnPath);
     let mut records: Vec<StoredRecord> =
-        checks.into_iter().map(|check| stored(check, &before, now)).collect();
+        checks.into_iter().map(|check| stored_record(check, &before, now)).collect();
     if let Some(record) = records.iter_mut().find(|record| record.check.purpose == Purpose::Tracking) {
         record.link_host = link_host;
     }
@@ -218,7 +219,7 @@ fn outcome(
 }
 
 /// The record to store; an unchanged status keeps its `since`.
-fn stored(check: RecordCheck, before: &[StoredRecord], now: Timestamp) -> StoredRecord {
+fn stored_record(check: RecordCheck, before: &[StoredRecord], now: Timestamp) -> StoredRecord {
     let is_same = |known: &&StoredRecord| {
         (known.check.purpose, &known.check.name, known.check.status)
             == (check.purpose, &check.name, check.status)

@@ -23,7 +23,7 @@ impl Default for CheckIntervals {
 }
 
 /// Grace period in which a failing domain stays verified. The domain is checked at the end of the period at the latest.
-const FAILING_MAX: Duration = Duration::from_hours(72);
+const FAILING_GRACE: Duration = Duration::from_hours(72);
 
 /// Results of a check that determine when the next one is due.
 #[derive(Debug, Clone, Copy)]
@@ -54,12 +54,12 @@ pub(super) fn next_check_at(
         (Some(false), None) if domain.good_since.is_some() => Some(now),
         (_, failing_since) => failing_since.max(key_waits_since).or(Some(domain.created_at)),
     };
-    let every = waits_since.map_or(intervals.longest, |since| {
+    let pause = waits_since.map_or(intervals.longest, |since| {
         (now.since(since) / 4).min(intervals.longest).max(intervals.shortest)
     });
     // Jitter spreads domains that were added or failed together.
-    let next = now.plus(every.mul_f64(rng.random_range(0.9..1.1)));
-    match domain.failing_since.map(|since| since.plus(FAILING_MAX)) {
+    let next = now.plus(pause.mul_f64(rng.random_range(0.9..1.1)));
+    match domain.failing_since.map(|since| since.plus(FAILING_GRACE)) {
         Some(end) if is_good != Some(true) && now < end => next.min(end),
         _ => next,
     }
@@ -107,7 +107,7 @@ mod tests {
         next_check_at(domain, findings, CheckIntervals::default(), now, &mut StdRng::seed_from_u64(7))
     }
 
-    fn minutes(domain: &Domain, findings: Findings, now: u64) -> f64 {
+    fn pause_minutes(domain: &Domain, findings: Findings, now: u64) -> f64 {
         next(domain, findings, at(now)).since(at(now)).as_secs_f64() / 60.0
     }
 
@@ -120,37 +120,37 @@ mod tests {
         let new = domain();
         let mut before = 0.0;
         for (age, expected) in [(1, 1.0), (60, 15.0), (600, 150.0), (3_000, 360.0), (100_000, 360.0)] {
-            let pause = minutes(&new, BAD, age);
+            let pause = pause_minutes(&new, BAD, age);
             assert!((expected * 0.9..=expected * 1.1).contains(&pause), "{age}: {pause}");
             assert!(pause >= before * 0.8);
             before = pause;
         }
         let trouble = Findings { is_good: None, ..BAD };
-        assert!(minutes(&new, trouble, 60) < 20.0, "trouble of the DNS is no reason to wait longer");
+        assert!(pause_minutes(&new, trouble, 60) < 20.0, "trouble of the DNS is no reason to wait longer");
     }
 
     #[test]
     fn a_good_domain_is_checked_every_six_hours_unless_a_record_is_missing() {
         let good = Domain { good_since: Some(at(10)), ..domain() };
-        assert!((320.0..=400.0).contains(&minutes(&good, GOOD, 60)));
+        assert!((320.0..=400.0).contains(&pause_minutes(&good, GOOD, 60)));
         let with_waiting_key = Findings { key_waits_since: Some(at(4_990)), ..GOOD };
-        assert!(minutes(&good, with_waiting_key, 5_000) < 5.0);
+        assert!(pause_minutes(&good, with_waiting_key, 5_000) < 5.0);
         let with_failing_name = Findings { name_fails_since: Some(at(4_990)), ..GOOD };
         assert!(
-            minutes(&good, with_failing_name, 5_000) < 5.0,
+            pause_minutes(&good, with_failing_name, 5_000) < 5.0,
             "a name in use that fails is checked again soon"
         );
         let without_aliases = Findings { is_complete: false, ..GOOD };
-        assert!(minutes(&good, without_aliases, 60) < 20.0, "the aliases may be added soon");
-        assert!((320.0..=400.0).contains(&minutes(&good, without_aliases, 5_000)));
+        assert!(pause_minutes(&good, without_aliases, 60) < 20.0, "the aliases may be added soon");
+        assert!((320.0..=400.0).contains(&pause_minutes(&good, without_aliases, 5_000)));
     }
 
     #[test]
     fn a_failing_domain_is_checked_soon_and_at_the_end_of_its_grace_period() {
         let good = Domain { good_since: Some(at(10)), ..domain() };
-        assert!(minutes(&good, BAD, 100_000) < 1.2, "it has just begun to fail");
+        assert!(pause_minutes(&good, BAD, 100_000) < 1.2, "it has just begun to fail");
         let failing = Domain { failing_since: Some(at(0)), ..domain() };
-        assert!((minutes(&failing, BAD, 72 * 60 - 30) - 30.0).abs() < 0.01);
-        assert!(minutes(&failing, BAD, 72 * 60) > 300.0);
+        assert!((pause_minutes(&failing, BAD, 72 * 60 - 30) - 30.0).abs() < 0.01);
+        assert!(pause_minutes(&failing, BAD, 72 * 60) > 300.0);
     }
 }

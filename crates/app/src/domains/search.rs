@@ -10,7 +10,7 @@ use crate::App;
 use crate::accounts::Requester;
 
 /// Number of domains that one read returns at most.
-const READ_AT_ONCE: usize = 500;
+const DOMAINS_PER_READ: usize = 500;
 /// Maximum number of domains that one call examines.
 const SCANNED_MAX: usize = 10_000;
 
@@ -82,11 +82,11 @@ impl App {
         let scope = self.domain_scope(by, owner).await?;
         let (mut found, mut after, mut scanned) = (Vec::new(), after, 0);
         let next = loop {
-            let read = self.inner.store.list_domains(scope.into(), after, READ_AT_ONCE).await?;
-            let is_last = read.len() < READ_AT_ONCE;
-            scanned += read.len();
-            after = read.last().map(|last| last.id).or(after);
-            found.extend(read.into_iter().filter(|domain| selection.contains(domain)));
+            let batch = self.inner.store.list_domains(scope.into(), after, DOMAINS_PER_READ).await?;
+            let is_last = batch.len() < DOMAINS_PER_READ;
+            scanned += batch.len();
+            after = batch.last().map(|last| last.id).or(after);
+            found.extend(batch.into_iter().filter(|domain| selection.contains(domain)));
             if found.len() > limit {
                 found.truncate(limit);
                 break found.last().map(|last| last.id);

@@ -15,7 +15,7 @@ use crate::secrets::{hash, new_key};
 use crate::{App, FieldProblem};
 
 /// Lifetime of a link.
-const VALID_FOR: Duration = Duration::from_hours(14 * 24);
+const LINK_LIFETIME: Duration = Duration::from_hours(14 * 24);
 /// Maximum number of links of one domain that work at the same time.
 const LINKS_MAX: usize = 20;
 /// Tokens of links are shorter. Longer texts are refused without a look-up.
@@ -38,14 +38,14 @@ impl App {
         name: &str,
     ) -> Result<(String, DomainLink), DomainRefusal> {
         let operation = Operation::DomainsShare;
-        let domain = self.domain_of(by, operation, owner, name).await?;
+        let domain = self.permitted_domain(by, operation, owner, name).await?;
         let token = new_key();
         let new = NewDomainLink {
             domain_id: domain.id,
             token_hash: hash(&token),
-            expires_at: self.inner.clock.now().plus(VALID_FOR),
+            expires_at: self.inner.clock.now().plus(LINK_LIFETIME),
         };
-        let store = self.recording(by, operation, AuditSubject::NewDomainLink(hash(&token)));
+        let store = self.audited_store(by, operation, AuditSubject::NewDomainLink(hash(&token)));
         match store.create_domain_link(new, LINKS_MAX).await {
             Err(StoreError::LimitReached) => {
                 let text = format!("`name` has {LINKS_MAX} links that work: revoke one first");
@@ -62,7 +62,7 @@ impl App {
         owner: NamedOwner,
         name: &str,
     ) -> Result<Vec<DomainLink>, DomainRefusal> {
-        let domain = self.domain_of(by, Operation::DomainsLinks, owner, name).await?;
+        let domain = self.permitted_domain(by, Operation::DomainsLinks, owner, name).await?;
         Ok(self.inner.store.list_domain_links(domain.id, LINKS_MAX).await?)
     }
 
@@ -75,8 +75,8 @@ impl App {
         id: DomainLinkId,
     ) -> Result<(), DomainRefusal> {
         let operation = Operation::DomainsUnshare;
-        let domain = self.domain_of(by, operation, owner, name).await?;
-        let store = self.recording(by, operation, AuditSubject::DomainLink(id));
+        let domain = self.permitted_domain(by, operation, owner, name).await?;
+        let store = self.audited_store(by, operation, AuditSubject::DomainLink(id));
         Ok(store.revoke_domain_link(domain.id, id).await?)
     }
 

@@ -5,7 +5,7 @@ use postroad_store::{Domain, DomainKey, DomainOwner, KeyAlgorithm, KeyState};
 use serde::{Deserialize, Serialize};
 
 use super::check::{DkimRecord, ExpectedRecords, Purpose, RecordCheck, Service, zone_fragment};
-use super::link_host::LinkHost;
+use super::link_host::LinkHostCheck;
 use crate::App;
 
 /// Maximum number of owners whose facts are kept while a list is built.
@@ -18,7 +18,7 @@ pub struct RecordView {
     /// Time since which the record has this status; `None` before the first check.
     pub since: Option<Timestamp>,
     /// Result of the last request to the host for links; only in the record of that host.
-    pub link_host: Option<LinkHost>,
+    pub link_host: Option<LinkHostCheck>,
 }
 
 /// A record as the last check stored it.
@@ -28,7 +28,7 @@ pub(super) struct StoredRecord {
     pub(super) check: RecordCheck,
     pub(super) since: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) link_host: Option<LinkHost>,
+    pub(super) link_host: Option<LinkHostCheck>,
 }
 
 impl StoredRecord {
@@ -73,7 +73,10 @@ impl App {
         let mut views = Vec::with_capacity(domains.len());
         for domain in domains {
             let owner = domain.owner();
-            let found = known.iter().find(|(of, _)| *of == owner).map(|(_, service)| service.clone());
+            let found = known
+                .iter()
+                .find(|(known_owner, _)| *known_owner == owner)
+                .map(|(_, service)| service.clone());
             let service = if let Some(service) = found {
                 service
             } else {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, DomainName, PoolId, Timestamp};
 use postroad_store::{
-    AuditSubject, INSTALLATION, NewSource, Pool, Source, SourceChange, SourceDay, StoreError, Updated,
+    AuditSubject, INSTALLATION, NewSource, Pool, Source, SourceChange, SourceDay, StoreError, UpdateResult,
 };
 
 use super::view::{PoolView, shows_counts};
@@ -81,7 +81,7 @@ impl App {
             warmup_started_at: request.warm_up.then(|| self.inner.clock.now()),
         };
         let key = request.idempotency_key.as_ref().map(|key| (key_owner_of(&pool.pool), key));
-        let store = self.recording_creation(by, operation, AuditSubject::NewSource(address), key);
+        let store = self.audited_store_for_creation(by, operation, AuditSubject::NewSource(address), key);
         let added = store.add_source(new).await;
         self.forget_setup();
         // A concurrent call with the same idempotency key may have added the address.
@@ -96,7 +96,7 @@ impl App {
     /// Whether an earlier call with the same idempotency key added the address. `NotFound` if the address was
     /// removed since.
     async fn is_address_added(&self, pool: &Pool, key: Option<&CreationKey>) -> Result<bool, AccountRefusal> {
-        let Some(id) = self.find_created(Some(key_owner_of(pool)), key).await? else { return Ok(false) };
+        let Some(id) = self.find_created_id(Some(key_owner_of(pool)), key).await? else { return Ok(false) };
         let sources = self.inner.store.list_sources().await?;
         if sources.iter().any(|source| source.id.0 == id) {
             Ok(true)
@@ -114,12 +114,12 @@ impl App {
         let operation = Operation::IpPoolsUpdateAddress;
         let (source, _) = self.pool_address(by, operation, address).await?;
         let (helo, weight) = check(request.helo.as_deref(), request.weight)?;
-        let store = self.recording(by, operation, AuditSubject::Source(source.id));
+        let store = self.audited_store(by, operation, AuditSubject::Source(source.id));
         let changed = store.update_source(source.id, request.if_version, SourceChange { helo, weight }).await;
         self.forget_setup();
         match changed.map_err(AccountRefusal::from_store_error_on(ObjectKind::IpAddress))? {
-            Updated::Done(()) => self.find_ip_pool(by, operation, source.pool_id).await,
-            Updated::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
+            UpdateResult::Done(()) => self.find_ip_pool(by, operation, source.pool_id).await,
+            UpdateResult::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
         }
     }
 
@@ -130,7 +130,7 @@ impl App {
     ) -> Result<PoolView, AccountRefusal> {
         let operation = Operation::IpPoolsRemoveAddress;
         let (source, _) = self.pool_address(by, operation, address).await?;
-        let store = self.recording(by, operation, AuditSubject::Source(source.id));
+        let store = self.audited_store(by, operation, AuditSubject::Source(source.id));
         store
             .remove_source(source.id)
             .await
@@ -150,7 +150,7 @@ impl App {
         if change == WarmUpChange::Pause && source.warmup_started_at.is_none() {
             return Err(AccountRefusal::problem("action", "`pause` is for an address that is warming up"));
         }
-        let store = self.recording(by, operation, AuditSubject::Source(source.id));
+        let store = self.audited_store(by, operation, AuditSubject::Source(source.id));
         let changed = match change {
             WarmUpChange::Start => store.set_source_warmup(source.id, Some(self.inner.clock.now())).await,
             WarmUpChange::Pause => store.pause_source_warmup(source.id, "paused by hand".to_owned()).await,
@@ -175,7 +175,7 @@ impl App {
         if !shows_counts(&pool, &by.actor) {
             return Ok((Vec::new(), false));
         }
-        Ok(page(self.inner.store.source_days(source.id, after, limit + 1).await?, limit))
+        Ok(page(self.inner.store.list_source_days(source.id, after, limit + 1).await?, limit))
     }
 
     /// An address on which the actor may perform `operation`, with its pool.

@@ -40,7 +40,7 @@ impl App {
         let operation = Operation::IpPoolsCreate;
         permit(&by.actor, operation, Subject::Installation)
             .map_err(AccountRefusal::from_denial_on(ObjectKind::IpPool))?;
-        if let Some(id) = self.find_created(request.account, request.idempotency_key.as_ref()).await? {
+        if let Some(id) = self.find_created_id(request.account, request.idempotency_key.as_ref()).await? {
             let value = self.find_ip_pool(by, operation, PoolId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
@@ -48,7 +48,7 @@ impl App {
             return Err(AccountRefusal::problem("name", problem));
         }
         if let Some(account) = request.account {
-            self.account_of(by, operation, Some(account)).await?;
+            self.permitted_account_id(by, operation, Some(account)).await?;
             if request.shared {
                 return Err(AccountRefusal::problem("shared", "pools belong to no account"));
             }
@@ -59,14 +59,14 @@ impl App {
             .idempotency_key
             .as_ref()
             .map(|key| (request.account.unwrap_or(postroad_store::INSTALLATION), key));
-        let store = self.recording_creation(by, operation, subject, key);
+        let store = self.audited_store_for_creation(by, operation, subject, key);
         let created = match request.account {
             Some(account) => store.create_pool_for(name, account).await,
             None => store.create_pool(name, request.shared).await,
         };
         // A concurrent call with the same idempotency key may have created the pool.
         if matches!(created, Err(StoreError::Conflict))
-            && let Some(id) = self.find_created(request.account, request.idempotency_key.as_ref()).await?
+            && let Some(id) = self.find_created_id(request.account, request.idempotency_key.as_ref()).await?
         {
             let value = self.find_ip_pool(by, operation, PoolId(id)).await?;
             return Ok(Created { value, is_replay: true });
@@ -124,7 +124,7 @@ impl App {
     pub async fn delete_ip_pool(&self, by: &Requester, id: PoolId) -> Result<PoolView, AccountRefusal> {
         let operation = Operation::IpPoolsDelete;
         let found = self.find_ip_pool(by, operation, id).await?;
-        let store = self.recording(by, operation, AuditSubject::Pool(id));
+        let store = self.audited_store(by, operation, AuditSubject::Pool(id));
         store.delete_pool(id).await.map_err(|error| match error {
             StoreError::InUse => AccountRefusal::PoolInUse,
             other => AccountRefusal::from_store_error_on(ObjectKind::IpPool)(other),

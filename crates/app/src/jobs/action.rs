@@ -3,13 +3,15 @@
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use postroad_model::{LimitPeriod, MessageId, ServerId, Status, SuppressionReason, Timestamp};
-use postroad_store::{AuditSubject, Cancelled, Erased, JobKind, Retried, Store, StoreError, WaitingFor};
+use postroad_store::{
+    AuditSubject, CancelResult, EraseResult, JobKind, RetryResult, Store, StoreError, WaitingFor,
+};
 
 use crate::access::Operation;
 use crate::{App, Caller};
 
 /// Maximum number of messages of one call that are changed concurrently, so that the store writes them together.
-const AT_ONCE: usize = 32;
+const CONCURRENT_CHANGES_MAX: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageAction {
@@ -146,11 +148,11 @@ impl App {
     /// `MessageAction`.
     pub async fn cancel_queued(&self, caller: &Caller, id: MessageId) -> Result<(), ActionFailure> {
         let subject = AuditSubject::Messages(caller.server_id);
-        let store = self.recording(&caller.requester(), Operation::MessagesCancel, subject);
+        let store = self.audited_store(&caller.requester(), Operation::MessagesCancel, subject);
         let failure = match store.cancel_if(caller.server_id, id, WaitingFor::Delivery).await? {
-            Cancelled::Done(_) => return Ok(()),
-            Cancelled::TooLate => ActionFailure::InDelivery,
-            Cancelled::NotWaiting => ActionFailure::NotQueued,
+            CancelResult::Done(_) => return Ok(()),
+            CancelResult::TooLate => ActionFailure::InDelivery,
+            CancelResult::NotWaiting => ActionFailure::NotQueued,
         };
         match store.find_message_summary(caller.server_id, id).await? {
             Some(_) => Err(failure),
@@ -161,7 +163,7 @@ impl App {
     /// The store, with an entry in the audit log for each message that is changed and each job that begins.
     pub(super) fn recording_action(&self, caller: &Caller, action: MessageAction) -> Store {
         let subject = AuditSubject::Messages(caller.server_id);
-        self.recording(&caller.requester(), action.operation(), subject)
+        self.audited_store(&caller.requester(), action.operation(), subject)
     }
 
     pub(super) async fn change_all(
@@ -174,7 +176,7 @@ impl App {
         let changes = ids
             .into_iter()
             .map(|id| async move { (id, self.change_one(store, server_id, action, id).await) });
-        let changed: Vec<_> = stream::iter(changes).buffered(AT_ONCE).collect().await;
+        let changed: Vec<_> = stream::iter(changes).buffered(CONCURRENT_CHANGES_MAX).collect().await;
         if changed.iter().any(|(_, result)| result.is_ok()) {
             self.after_changes(server_id, action).await?;
         }
@@ -214,39 +216,39 @@ impl App {
                     _ => WaitingFor::Release,
                 };
                 match store.retry_if(server_id, id, waiting_for, self.inner.simulator_domain.clone()).await? {
-                    Retried::Now | Retried::Released => return Ok(()),
-                    Retried::Suppressed { reason, since } => ActionFailure::Suppressed { reason, since },
-                    Retried::OverHourlyLimit { limit } => ActionFailure::HourlyLimitReached { limit },
-                    Retried::DevelopmentOnly => ActionFailure::DevelopmentOnly,
-                    Retried::OverAccountLimit { limit, period } => {
+                    RetryResult::Now | RetryResult::Released => return Ok(()),
+                    RetryResult::Suppressed { reason, since } => ActionFailure::Suppressed { reason, since },
+                    RetryResult::OverHourlyLimit { limit } => ActionFailure::HourlyLimitReached { limit },
+                    RetryResult::DevelopmentOnly => ActionFailure::DevelopmentOnly,
+                    RetryResult::OverAccountLimit { limit, period } => {
                         ActionFailure::AccountLimitReached { limit, period }
                     }
-                    Retried::TooLate => ActionFailure::InDelivery,
-                    Retried::NotWaiting if action == MessageAction::Retry => ActionFailure::NotQueued,
-                    Retried::NotWaiting => ActionFailure::NotHeld,
+                    RetryResult::TooLate => ActionFailure::InDelivery,
+                    RetryResult::NotWaiting if action == MessageAction::Retry => ActionFailure::NotQueued,
+                    RetryResult::NotWaiting => ActionFailure::NotHeld,
                 }
             }
             MessageAction::CancelHold => match store.cancel_if(server_id, id, WaitingFor::Release).await? {
-                Cancelled::Done(_) => return Ok(()),
+                CancelResult::Done(_) => return Ok(()),
                 // `TooLate`: a held message is never being sent, so the message was queued meanwhile.
-                Cancelled::TooLate | Cancelled::NotWaiting => ActionFailure::NotHeld,
+                CancelResult::TooLate | CancelResult::NotWaiting => ActionFailure::NotHeld,
             },
             MessageAction::CancelScheduled => {
                 match store.cancel_if(server_id, id, WaitingFor::SendTime).await? {
-                    Cancelled::Done(_) => return Ok(()),
-                    Cancelled::TooLate => ActionFailure::InDelivery,
-                    Cancelled::NotWaiting => ActionFailure::NotScheduled,
+                    CancelResult::Done(_) => return Ok(()),
+                    CancelResult::TooLate => ActionFailure::InDelivery,
+                    CancelResult::NotWaiting => ActionFailure::NotScheduled,
                 }
             }
             MessageAction::Erase => {
                 let cancelled = self.cancel_to_erase(store, server_id, id).await?;
-                if cancelled == Cancelled::TooLate {
+                if cancelled == CancelResult::TooLate {
                     ActionFailure::InDelivery
                 } else {
                     match store.erase_message(server_id, id).await? {
-                        Erased::Done => return Ok(()),
-                        Erased::StillNeeded => ActionFailure::TextNeeded,
-                        Erased::NotFound => return Err(ActionFailure::NotFound),
+                        EraseResult::Done => return Ok(()),
+                        EraseResult::StillNeeded => ActionFailure::TextNeeded,
+                        EraseResult::NotFound => return Err(ActionFailure::NotFound),
                     }
                 }
             }
@@ -264,7 +266,7 @@ impl App {
         store: &Store,
         server_id: ServerId,
         id: MessageId,
-    ) -> Result<Cancelled, StoreError> {
+    ) -> Result<CancelResult, StoreError> {
         let is_refused = store.erasure_only_cancels(server_id, id).await?;
         let store = if is_refused { store } else { &self.inner.store };
         store.cancel_if(server_id, id, WaitingFor::Anything).await

@@ -14,11 +14,11 @@ use crate::{App, Caller, FieldProblem};
 /// Time limit for counting the messages.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Messages counted in one read.
-const COUNT_PAGE: usize = 500;
+const COUNT_PAGE_MESSAGES: usize = 500;
 /// Maximum number of problems of a job that callers see.
 const PROBLEMS_SHOWN_MAX: usize = 100;
 /// Maximum number of running jobs of a server.
-const RUNNING_MAX: usize = 10;
+const RUNNING_JOBS_MAX: usize = 10;
 
 /// A started job, or a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl App {
         }
         let new = NewJob { server_id, kind: action.job_kind(), request: query.to_owned(), total: matched };
         let store = self.recording_action(caller, action);
-        let job = store.create_job(new, RUNNING_MAX).await?.ok_or(JobRefusal::TooMany)?;
+        let job = store.create_job(new, RUNNING_JOBS_MAX).await?.ok_or(JobRefusal::TooMany)?;
         self.inner.job_created.notify_one();
         Ok(StartedJob { id: Some(job.id), matched, is_complete })
     }
@@ -124,15 +124,18 @@ impl App {
     ) -> Result<(u64, bool), StoreError> {
         let server_id = caller.server_id;
         let _permit = self.inner.long_reads.permit(caller.account_id).await;
-        let (begun, filter) = (Instant::now(), Arc::new(filter));
+        let (started_at, filter) = (Instant::now(), Arc::new(filter));
         let (mut count, mut before) = (0, None);
         loop {
-            let left = COUNT_TIME_MAX.saturating_sub(begun.elapsed());
+            let left = COUNT_TIME_MAX.saturating_sub(started_at.elapsed());
             if left.is_zero() {
                 return Ok((count, false));
             }
-            let page =
-                self.inner.store.search_with_late(server_id, &filter, before, COUNT_PAGE, left).await?;
+            let page = self
+                .inner
+                .store
+                .search_with_late(server_id, &filter, before, COUNT_PAGE_MESSAGES, left)
+                .await?;
             count += page.items.iter().filter(|item| erase::is_to_person(item, person)).count() as u64;
             match page.next {
                 Some(next) => before = Some(next),

@@ -1,6 +1,7 @@
 //! Tasks that run jobs: one changes messages; the other finishes erasures (`JobPart::Remains`), which takes long.
-//! Servers take turns. If the store is unavailable, a job waits until its claim ends; after many failures in a row the
-//! job is given up. After a crash only the last step is repeated; some of its messages may be changed already.
+//! Each round does one step for every server with a job. If the store is unavailable, a job waits until its claim ends;
+//! after many failures in a row the job is given up. After a crash only the last step is repeated; some of its messages
+//! may be changed already.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// Pause between two steps, so that other work comes first.
 const STEP_PAUSE: Duration = Duration::from_millis(10);
 /// Maximum number of messages of one step.
-const STEP_MESSAGES: usize = 200;
+const STEP_MESSAGES_MAX: usize = 200;
 /// Time limit for finding the messages of a step.
 const STEP_TIME_MAX: Duration = Duration::from_millis(200);
 /// Failures in a row after which a job is given up. They are 30 s apart, the time of a claim.
@@ -40,7 +41,7 @@ impl JobTask {
             app: app.clone(),
             part,
             remains_due: Arc::clone(&remains_due),
-            turns: Turns::default(),
+            rotation: JobRotation::default(),
             failures: HashMap::new(),
         };
         let (messages, remains) = (worker(JobPart::Messages), worker(JobPart::Remains));
@@ -60,7 +61,7 @@ struct Worker {
     part: JobPart,
     /// Signals that an erasure has reached its last part.
     remains_due: Arc<Notify>,
-    turns: Turns,
+    rotation: JobRotation,
     /// Failures in a row, by job.
     failures: HashMap<(ServerId, i64), usize>,
 }
@@ -80,14 +81,14 @@ impl Worker {
         }
     }
 
-    /// Gives every server a step in turn until no job is left.
+    /// Does one step for every server, again and again, until no job is left.
     async fn work_on_jobs(&mut self) -> Result<(), StoreError> {
         loop {
             let jobs = self.app.inner.store.list_open_jobs(self.part).await?;
             if jobs.is_empty() {
                 return Ok(());
             }
-            for (server_id, id) in self.turns.next(&jobs) {
+            for (server_id, id) in self.rotation.next(&jobs) {
                 if let Some(job) = self.app.inner.store.claim_job(server_id, id).await? {
                     self.advance(job).await?;
                     tokio::time::sleep(STEP_PAUSE).await;
@@ -158,15 +159,15 @@ fn problem_of(id: MessageId, failure: &ActionFailure, is_tried_again: bool) -> J
     JobProblem { id: id.0, code, message: failure.to_string(), is_tried_again }
 }
 
-/// Turns of servers, and of the jobs of each server.
+/// Order in which the jobs of each server get a step: one after the other.
 #[derive(Debug, Default)]
-struct Turns {
-    /// The last job of each server that had a turn.
+struct JobRotation {
+    /// The job of each server that got the last step.
     last: BTreeMap<ServerId, i64>,
 }
 
-impl Turns {
-    /// Chooses the job of each server that gets the server's next turn.
+impl JobRotation {
+    /// Chooses the job of each server that gets the server's next step.
     fn next(&mut self, jobs: &[(ServerId, i64)]) -> Vec<(ServerId, i64)> {
         let mut of_servers: BTreeMap<ServerId, Vec<i64>> = BTreeMap::new();
         for (server_id, id) in jobs {
@@ -215,7 +216,7 @@ impl App {
             let _permit = self.inner.long_reads.permit_for_jobs().await;
             let (filter, before) = (Arc::new(filter), Some(job.position));
             let store = &self.inner.store;
-            store.search_with_late(job.server_id, &filter, before, STEP_MESSAGES, STEP_TIME_MAX).await?
+            store.search_with_late(job.server_id, &filter, before, STEP_MESSAGES_MAX, STEP_TIME_MAX).await?
         };
         let person = erase::person_of(action, &job.request);
         let is_to_person = |item: &&SearchItem| erase::is_to_person(item, person.as_ref());
@@ -292,15 +293,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_take_turns_and_so_do_their_jobs() {
+    fn every_server_gets_a_step_for_each_of_its_jobs_in_order() {
         let (one, two) = (ServerId(1), ServerId(2));
         let jobs = [(one, 10), (one, 11), (one, 12), (two, 20)];
-        let mut turns = Turns::default();
-        assert_eq!(turns.next(&jobs), [(one, 10), (two, 20)]);
-        assert_eq!(turns.next(&jobs), [(one, 11), (two, 20)]);
-        assert_eq!(turns.next(&jobs[..3]), [(one, 12)]);
-        assert_eq!(turns.next(&jobs), [(one, 10), (two, 20)]);
-        assert_eq!(turns.next(&[]), []);
+        let mut rotation = JobRotation::default();
+        assert_eq!(rotation.next(&jobs), [(one, 10), (two, 20)]);
+        assert_eq!(rotation.next(&jobs), [(one, 11), (two, 20)]);
+        assert_eq!(rotation.next(&jobs[..3]), [(one, 12)]);
+        assert_eq!(rotation.next(&jobs), [(one, 10), (two, 20)]);
+        assert_eq!(rotation.next(&[]), []);
     }
 
     #[test]

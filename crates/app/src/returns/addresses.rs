@@ -89,7 +89,7 @@ impl Addresses {
 
 impl FeedbackSettings {
     /// Whether mail to this address would arrive at the bounce listener.
-    pub fn is_taken_here(&self, address: &EmailAddress, hostname: &DomainName) -> bool {
+    pub fn arrives_at_bounce_listener(&self, address: &EmailAddress, hostname: &DomainName) -> bool {
         let domain = address.domain();
         domain == hostname
             || domain.as_str().starts_with("rp.")

@@ -12,15 +12,15 @@ pub(super) struct EffectContext<'a> {
     /// Simulated recipients are not suppressed, and do not count for the source address.
     pub(super) is_simulated: bool,
     /// Id under which the returned mail is stored.
-    pub(super) kept_as: MessageId,
+    pub(super) stored_id: MessageId,
     /// The returned mail.
-    pub(super) mail: MailOut,
+    pub(super) mail: EventMail,
     pub(super) now: Timestamp,
 }
 
 /// Returned mail, as events show it.
 #[derive(Debug, Serialize)]
-pub(super) struct MailOut {
+pub(super) struct EventMail {
     pub(super) token: String,
     pub(super) to: String,
     pub(super) from: String,
@@ -30,18 +30,18 @@ pub(super) struct MailOut {
 }
 
 /// The effect; `None` for mail that changes nothing, such as delays and automatic replies.
-pub(super) fn effect(returned: &Returned, about: &EffectContext<'_>) -> Option<ReturnEffect> {
-    let statement = pick(returned, &about.message.rcpt_to)?;
+pub(super) fn effect(returned: &Returned, context: &EffectContext<'_>) -> Option<ReturnEffect> {
+    let statement = find_statement(returned, &context.message.rcpt_to)?;
     match statement.kind {
-        ReturnedKind::Bounce if statement.permanent => Some(about.bounce(statement)),
-        ReturnedKind::Complaint => Some(about.complaint(statement)),
+        ReturnedKind::Bounce if statement.permanent => Some(context.bounce(statement)),
+        ReturnedKind::Complaint => Some(context.complaint(statement)),
         _ => None,
     }
 }
 
 /// Finds the statement about our recipient. A host that forwards or expands lists names other recipients; then the
 /// first statement of the mail's kind counts, because each of our messages has one recipient.
-fn pick<'a>(returned: &'a Returned, rcpt_to: &str) -> Option<&'a ReturnedRecipient> {
+fn find_statement<'a>(returned: &'a Returned, rcpt_to: &str) -> Option<&'a ReturnedRecipient> {
     let key = |address: &str| EmailAddress::parse(address).map(|address| address.mailbox_key()).ok();
     let wanted = key(rcpt_to);
     let names_ours = |statement: &&ReturnedRecipient| {
@@ -83,7 +83,7 @@ impl EffectContext<'_> {
                 "code": delivery.code,
                 "enhanced_code": delivery.enhanced_code,
                 "diagnostic": delivery.output,
-                "message_id": self.kept_as,
+                "message_id": self.stored_id,
                 "returned": self.mail,
             },
         });
@@ -101,7 +101,7 @@ impl EffectContext<'_> {
             "complaint": {
                 "reporting_mta": statement.reporting_mta,
                 "diagnostic": statement.diagnostic,
-                "message_id": self.kept_as,
+                "message_id": self.stored_id,
             },
         });
         self.effect_with(Some(SuppressionReason::Complaint), &details, None, EventKind::Complained, &data)
@@ -110,7 +110,7 @@ impl EffectContext<'_> {
     fn effect_with(
         &self,
         suppress: Option<SuppressionReason>,
-        why: &str,
+        details: &str,
         delivery: Option<NewDelivery>,
         kind: EventKind,
         data: &Value,
@@ -118,7 +118,7 @@ impl EffectContext<'_> {
         let suppress = suppress.filter(|_| !self.is_simulated).map(|reason| NewSuppression {
             address: self.message.rcpt_to.clone(),
             reason,
-            details: why.to_owned(),
+            details: details.to_owned(),
             origin_message_id: Some(self.message.id),
             expires_at: None,
         });
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     /// Bounce about these recipients, each with its action.
-    fn notice(groups: &[(&str, &str)]) -> Returned {
+    fn bounce(groups: &[(&str, &str)]) -> Returned {
         let fields = groups.iter().map(|(recipient, action)| {
             let status = if *action == "failed" { "5.1.1" } else { "4.4.1" };
             format!("Final-Recipient: rfc822; {recipient}\r\nAction: {action}\r\nStatus: {status}\r\n\r\n")
@@ -151,21 +151,21 @@ mod tests {
         read(text.as_bytes())
     }
 
-    fn picked(groups: &[(&str, &str)]) -> ReturnedKind {
-        pick(&notice(groups), "Ann@example.com").expect("there is a statement").kind
+    fn kind_of_statement(groups: &[(&str, &str)]) -> ReturnedKind {
+        find_statement(&bounce(groups), "Ann@example.com").expect("there is a statement").kind
     }
 
     #[test]
     fn the_statement_about_our_recipient_counts() {
         let (ours, other) = ("ann@EXAMPLE.com", "bob@example.com");
-        assert_eq!(picked(&[(other, "failed"), (ours, "delayed")]), ReturnedKind::Delay);
-        assert_eq!(picked(&[(other, "delayed"), (ours, "failed")]), ReturnedKind::Bounce);
+        assert_eq!(kind_of_statement(&[(other, "failed"), (ours, "delayed")]), ReturnedKind::Delay);
+        assert_eq!(kind_of_statement(&[(other, "delayed"), (ours, "failed")]), ReturnedKind::Bounce);
     }
 
     #[test]
     fn the_worst_statement_counts_if_none_names_our_recipient() {
-        assert_eq!(picked(&[("ann@forwarded.example", "failed")]), ReturnedKind::Bounce);
+        assert_eq!(kind_of_statement(&[("ann@forwarded.example", "failed")]), ReturnedKind::Bounce);
         let list = [("a@list.example", "delayed"), ("b@list.example", "failed")];
-        assert_eq!(picked(&list), ReturnedKind::Bounce);
+        assert_eq!(kind_of_statement(&list), ReturnedKind::Bounce);
     }
 }

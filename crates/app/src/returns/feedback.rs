@@ -48,16 +48,16 @@ impl ReturnReceiver {
         if returned.kind != ReturnedKind::Complaint {
             return ControlFlow::Continue(ReturnRefusal::NoReport);
         }
-        let kept = async {
+        let stored = async {
             let message = self.find_original(returned).await?;
             let (server_id, message_id) = (message.send.server_id, message.id);
             let to = ReturnAddress { server_id, message_id, address: address.to_owned() };
-            self.keep_return(&to, &message, mail, returned, body).await
+            self.store_return(&to, &message, mail, returned, body).await
         };
-        match kept.await {
+        match stored.await {
             // `Unknown`: the message was removed or erased meanwhile.
-            Err(ReturnRefusal::Unknown | ReturnRefusal::ForeignComplaint) => {
-                ControlFlow::Continue(ReturnRefusal::ForeignComplaint)
+            Err(ReturnRefusal::Unknown | ReturnRefusal::ComplaintAboutOtherMail) => {
+                ControlFlow::Continue(ReturnRefusal::ComplaintAboutOtherMail)
             }
             done => ControlFlow::Break(done),
         }

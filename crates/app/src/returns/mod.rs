@@ -36,18 +36,19 @@ pub use counts::ReturnCounts;
 pub use postroad_mail::reports::ReportProblem;
 
 /// Maximum number of messages parsed concurrently; limits the CPU time that outsiders can use.
-const PARSES_MAX: usize = 2;
+const PARSES_CONCURRENT_MAX: usize = 2;
 /// A message that waits longer than this to be parsed is refused temporarily.
 const PARSE_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Bytes to which reports may unpack per minute; limits the CPU time that outsiders can use.
-const REPORT_BYTES: BudgetLimits =
+const REPORT_BYTE_LIMITS: BudgetLimits =
     BudgetLimits { all_max: 256 << 20, each_max: 64 << 20, refill: Duration::from_mins(1) };
 /// Reports stored per hour, counted once per domain. Far above what receivers send; keeps outsiders from filling the
 /// store.
-const STORED_REPORTS: BudgetLimits =
+const STORED_REPORT_LIMITS: BudgetLimits =
     BudgetLimits { all_max: 20_000, each_max: 2_000, refill: Duration::from_hours(1) };
 /// Messages forwarded to the operator per hour: more than people read, but too few to flood a mailbox.
-const FORWARDS: BudgetLimits = BudgetLimits { all_max: 600, each_max: 60, refill: Duration::from_hours(1) };
+const FORWARD_LIMITS: BudgetLimits =
+    BudgetLimits { all_max: 600, each_max: 60, refill: Duration::from_hours(1) };
 
 /// Accepts bounces, complaints, reports and mail for the operator. Cheap to clone.
 #[derive(Clone)]
@@ -56,7 +57,7 @@ pub struct ReturnReceiver {
     addresses: Arc<Addresses>,
     message_id_key: Arc<MessageIdKey>,
     parse_permits: Arc<Semaphore>,
-    report_budget: Arc<NetworkBudget>,
+    report_bytes_budget: Arc<NetworkBudget>,
     stored_report_budget: Arc<NetworkBudget>,
     forward_budget: Arc<NetworkBudget>,
 }
@@ -81,12 +82,12 @@ pub enum ReturnRefusal {
     #[error("the mail contains no report")]
     NoReport,
     #[error("the report is about no domain of ours")]
-    ForeignReport,
+    ReportAboutOtherDomain,
     #[error(transparent)]
     BadReport(#[from] ReportProblem),
     /// A complaint without an identifier of our message: about somebody else's message, or forged.
     #[error("the report names no message of ours")]
-    ForeignComplaint,
+    ComplaintAboutOtherMail,
     /// Mail for the operator, but `forward_to` is not set.
     #[error("nobody reads mail to this address")]
     NoOperator,
@@ -124,10 +125,10 @@ impl App {
             app: self.clone(),
             addresses: Arc::new(addresses),
             message_id_key: Arc::new(MessageIdKey::new(&installation.return_path_secret)),
-            parse_permits: Arc::new(Semaphore::new(PARSES_MAX)),
-            report_budget: Arc::new(NetworkBudget::new(REPORT_BYTES, now)),
-            stored_report_budget: Arc::new(NetworkBudget::new(STORED_REPORTS, now)),
-            forward_budget: Arc::new(NetworkBudget::new(FORWARDS, now)),
+            parse_permits: Arc::new(Semaphore::new(PARSES_CONCURRENT_MAX)),
+            report_bytes_budget: Arc::new(NetworkBudget::new(REPORT_BYTE_LIMITS, now)),
+            stored_report_budget: Arc::new(NetworkBudget::new(STORED_REPORT_LIMITS, now)),
+            forward_budget: Arc::new(NetworkBudget::new(FORWARD_LIMITS, now)),
         })
     }
 }

@@ -16,18 +16,18 @@ const FOUND_MAX: usize = 2;
 
 impl ReturnReceiver {
     /// The message that the enclosed original identifies: by our header or its return path, else by its Message-ID.
-    /// `ForeignComplaint` if none of these identifiers was issued here, several recipients share the Message-ID, or the
-    /// message no longer exists. `Busy` if the search took too long.
+    /// `ComplaintAboutOtherMail` if none of these identifiers was issued here, several recipients share the Message-ID,
+    /// or the message no longer exists. `Busy` if the search took too long.
     pub(super) async fn find_original(&self, returned: &Returned) -> Result<Message, ReturnRefusal> {
         let ids = returned.original_ids.iter().find_map(|id| self.addresses.key.parse(id));
         if let Some((server_id, message_id)) = ids {
             let found = self.app.inner.store.find_message(server_id, message_id).await?;
-            return found.ok_or(ReturnRefusal::ForeignComplaint);
+            return found.ok_or(ReturnRefusal::ComplaintAboutOtherMail);
         }
         let message_id = returned.original_message_id.as_deref().unwrap_or_default();
         let Some(own) = self.message_id_key.parse(message_id) else {
             tracing::info!("complaint has no identifier of our messages; nobody is suppressed");
-            return Err(ReturnRefusal::ForeignComplaint);
+            return Err(ReturnRefusal::ComplaintAboutOtherMail);
         };
         self.find_by_message_id(own, message_id.to_ascii_lowercase()).await
     }
@@ -47,16 +47,16 @@ impl ReturnReceiver {
                 tracing::info!(
                     "complaint names only a Message-ID that several recipients share; nobody is suppressed"
                 );
-                Err(ReturnRefusal::ForeignComplaint)
+                Err(ReturnRefusal::ComplaintAboutOtherMail)
             }
             // The time limit was reached before the whole range was read.
             _ if page.next.is_some() => Err(ReturnRefusal::Busy),
             [one] => {
                 let found = store.find_message(own.server_id, one.id).await?;
-                found.ok_or(ReturnRefusal::ForeignComplaint)
+                found.ok_or(ReturnRefusal::ComplaintAboutOtherMail)
             }
             // Removed meanwhile, for example by retention.
-            [] => Err(ReturnRefusal::ForeignComplaint),
+            [] => Err(ReturnRefusal::ComplaintAboutOtherMail),
         }
     }
 }

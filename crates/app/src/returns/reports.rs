@@ -21,7 +21,7 @@ use crate::admin::AdminError;
 /// Maximum number of failure types kept of one domain in a TLS report, whatever the number of its policies.
 const FAILURE_TYPES_MAX: usize = 50;
 /// Maximum number of reports shown of one domain.
-const SHOWN_MAX: usize = 50;
+const REPORTS_SHOWN_MAX: usize = 50;
 
 impl ReturnReceiver {
     /// Stores the report's data about our domains.
@@ -34,7 +34,7 @@ impl ReturnReceiver {
             None => return Err(ReturnRefusal::NoReport),
         };
         if rows.is_empty() {
-            return Err(ReturnRefusal::ForeignReport);
+            return Err(ReturnRefusal::ReportAboutOtherDomain);
         }
         let reserved = self.stored_report_budget.reserve(peer, rows.len(), Instant::now());
         reserved.ok_or(ReturnRefusal::Busy)?;
@@ -102,13 +102,13 @@ impl ReturnReceiver {
     ) -> Result<Result<Option<Report>, ReportProblem>, ReturnRefusal> {
         let bytes_max = reports::unpacked_bytes_max(bytes.len());
         let reservation =
-            self.report_budget.reserve(peer, bytes_max, Instant::now()).ok_or(ReturnRefusal::Busy)?;
+            self.report_bytes_budget.reserve(peer, bytes_max, Instant::now()).ok_or(ReturnRefusal::Busy)?;
         let reading = self.parse_blocking(move || {
             let mut budget = UnpackBudget::new(bytes_max);
             (reports::read(&bytes, &mut budget), bytes_max - budget.bytes_left())
         });
         let outcome = reading.await;
-        self.report_budget
+        self.report_bytes_budget
             .return_unused(reservation, outcome.as_ref().map_or(0, |(_, bytes_used)| *bytes_used));
         outcome.map(|(read, _)| read)
     }
@@ -188,49 +188,49 @@ impl App {
         let store = &self.inner.store;
         let Some(domain) = domain else {
             let sums = store.sum_up_domain_reports(None).await?;
-            return Ok(sums.iter().map(shown_sum).collect());
+            return Ok(sums.iter().map(sum_json).collect());
         };
         let domain = DomainName::parse(domain)
             .map_err(|error| AdminError::refused(format!("`{domain}` is not a domain name: {error}")))?;
         let sums = store.sum_up_domain_reports(Some(domain.clone())).await?;
-        let reports = store.list_domain_reports(domain.clone(), SHOWN_MAX).await?;
+        let reports = store.list_domain_reports(domain.clone(), REPORTS_SHOWN_MAX).await?;
         Ok(json!({
             "domain": domain,
-            "summaries": sums.iter().map(shown_sum).collect::<Vec<_>>(),
-            "reports": reports.iter().map(shown_report).collect::<Vec<_>>(),
+            "summaries": sums.iter().map(sum_json).collect::<Vec<_>>(),
+            "reports": reports.iter().map(report_json).collect::<Vec<_>>(),
         }))
     }
 }
 
-fn shown_sum(sum: &DomainReportSum) -> Value {
-    let mut shown = json!({ "domain": sum.domain, "kind": sum.kind.as_str(), "reports": sum.reports });
-    add_counts(&mut shown, sum.kind, sum.total, sum.passed);
-    shown["begin"] = json!(sum.begin.to_rfc3339());
-    shown["end"] = json!(sum.end.to_rfc3339());
-    shown
+fn sum_json(sum: &DomainReportSum) -> Value {
+    let mut answer = json!({ "domain": sum.domain, "kind": sum.kind.as_str(), "reports": sum.reports });
+    add_counts(&mut answer, sum.kind, sum.total, sum.passed);
+    answer["begin"] = json!(sum.begin.to_rfc3339());
+    answer["end"] = json!(sum.end.to_rfc3339());
+    answer
 }
 
-fn shown_report(report: &DomainReport) -> Value {
-    let mut shown = json!({
+fn report_json(report: &DomainReport) -> Value {
+    let mut answer = json!({
         "kind": report.kind.as_str(),
         "organisation": report.organisation,
         "report_id": report.report_id,
         "begin": report.begin.to_rfc3339(),
         "end": report.end.to_rfc3339(),
     });
-    add_counts(&mut shown, report.kind, report.total, report.passed);
+    add_counts(&mut answer, report.kind, report.total, report.passed);
     // Postroad wrote the details, so they are JSON.
-    shown["details"] = serde_json::from_str(&report.details).unwrap_or_default();
-    shown
+    answer["details"] = serde_json::from_str(&report.details).unwrap_or_default();
+    answer
 }
 
 /// Adds the counts under the field names of the report kind.
-fn add_counts(shown: &mut Value, kind: ReportKind, total: u64, passed: u64) {
+fn add_counts(answer: &mut Value, kind: ReportKind, total: u64, passed: u64) {
     let (total_name, passed_name) = match kind {
         ReportKind::Dmarc => ("messages", "passed"),
         ReportKind::Tls => ("sessions", "successful"),
     };
-    shown[total_name] = json!(total);
-    shown[passed_name] = json!(passed);
-    shown["failed"] = json!(total.saturating_sub(passed));
+    answer[total_name] = json!(total);
+    answer[passed_name] = json!(passed);
+    answer["failed"] = json!(total.saturating_sub(passed));
 }

@@ -7,7 +7,7 @@ use postroad_mail::{Returned, ReturnedKind, returned};
 use postroad_model::{Direction, EmailAddress, MessageId, MessageToken, SendId};
 use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, StoredBody};
 
-use super::effect::{EffectContext, MailOut, effect};
+use super::effect::{EffectContext, EventMail, effect};
 use super::{ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail, merge};
 
 /// Pause between two look-ups of the original message: a bounce can arrive before the outcome of the attempt is stored.
@@ -55,11 +55,11 @@ impl ReturnReceiver {
         if !self.may_be_return_domain_of(to, &message) {
             return Err(ReturnRefusal::Unknown);
         }
-        self.keep_return(to, &message, mail, returned, body).await
+        self.store_return(to, &message, mail, returned, body).await
     }
 
     /// Stores the returned mail, linked to `message`, and its effect on `message`.
-    pub(super) async fn keep_return(
+    pub(super) async fn store_return(
         &self,
         to: &ReturnAddress,
         message: &Message,
@@ -74,16 +74,16 @@ impl ReturnReceiver {
             .is_ok_and(|address| *address.domain() == inner.simulator_domain);
         let token = MessageToken::random(&mut rand::rng());
         let subject = cut(&returned.subject.replace('\0', ""), SUBJECT_BYTES_MAX).to_owned();
-        let shown = MailOut {
+        let event_mail = EventMail {
             token: token.0.clone(),
             to: to.address.clone(),
             from: mail.mail_from.clone(),
             subject: subject.clone(),
             message_id: message_id(returned),
         };
-        let about = EffectContext { message, is_simulated, kept_as: id, mail: shown, now };
+        let context = EffectContext { message, is_simulated, stored_id: id, mail: event_mail, now };
         let new = NewReturn {
-            effect: effect(returned, &about),
+            effect: effect(returned, &context),
             info: SendInfo {
                 server_id: to.server_id,
                 id: SendId(ids.next()),

@@ -10,7 +10,7 @@ use postroad_store::{BLOCKS_PER_MERGE, IndexProgress, StoreError};
 use crate::App;
 
 /// Pause between two rounds.
-const PAUSE: Duration = Duration::from_secs(10);
+const PAUSE_BETWEEN_ROUNDS: Duration = Duration::from_secs(10);
 /// Messages of a block. A server with fewer messages has no index. Searches also scan the messages outside the index,
 /// usually fewer than one block.
 const BLOCK_MESSAGES: usize = 4_096;
@@ -23,9 +23,9 @@ pub struct IndexTask {
 
 /// State of the task between its rounds.
 #[derive(Debug, Default)]
-struct Progress {
+struct IndexState {
     /// Id of each server's newest message at the last look that found no full block to add.
-    seen: HashMap<ServerId, i64>,
+    newest_seen: HashMap<ServerId, i64>,
     /// Servers that may have blocks to merge.
     to_merge: BTreeSet<ServerId>,
 }
@@ -33,26 +33,26 @@ struct Progress {
 impl IndexTask {
     pub fn start(app: App) -> Self {
         let task = tokio::spawn(async move {
-            let mut progress = Progress::default();
+            let mut state = IndexState::default();
             let mut has_listed_merges = false;
             loop {
                 let round = async {
                     if !has_listed_merges {
-                        progress.to_merge.extend(app.inner.store.list_servers_with_checked_blocks().await?);
+                        state.to_merge.extend(app.inner.store.list_servers_with_checked_blocks().await?);
                         has_listed_merges = true;
                     }
-                    app.index_messages(&mut progress).await
+                    app.index_messages(&mut state).await
                 };
                 match round.await {
                     // There is more to merge: begin the next round at once. Each round adds new messages before it
                     // merges.
-                    Ok(()) if !progress.to_merge.is_empty() => continue,
+                    Ok(()) if !state.to_merge.is_empty() => continue,
                     Ok(()) => {}
                     Err(error) => {
                         tracing::warn!(%error, "indexing messages for search failed; retrying in 10 s");
                     }
                 }
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(PAUSE_BETWEEN_ROUNDS).await;
             }
         });
         Self { task }
@@ -65,19 +65,19 @@ impl IndexTask {
 
 impl App {
     /// Adds all full blocks, then merges some old ones. Each pass over the servers adds at most one block of each.
-    async fn index_messages(&self, progress: &mut Progress) -> Result<(), StoreError> {
+    async fn index_messages(&self, state: &mut IndexState) -> Result<(), StoreError> {
         let store = &self.inner.store;
         loop {
             let mut has_more = false;
             for (server_id, newest) in store.list_newest_messages().await? {
-                if progress.seen.get(&server_id) == Some(&newest) {
+                if state.newest_seen.get(&server_id) == Some(&newest) {
                     continue;
                 }
                 match store.index_next_block(server_id, BLOCK_MESSAGES).await? {
                     IndexProgress::Added => has_more = true,
                     // No full block. Messages of the last seconds do not count: lower ids may still be committing. The
                     // server is tried again when it has a newer message.
-                    IndexProgress::Nothing => drop(progress.seen.insert(server_id, newest)),
+                    IndexProgress::Nothing => drop(state.newest_seen.insert(server_id, newest)),
                 }
             }
             if !has_more {
@@ -85,11 +85,11 @@ impl App {
             }
         }
         while let Some(server_id) = store.check_next_block().await? {
-            progress.to_merge.insert(server_id);
+            state.to_merge.insert(server_id);
         }
-        for server_id in progress.to_merge.clone() {
+        for server_id in state.to_merge.clone() {
             if store.merge_next_blocks(server_id, BLOCKS_PER_MERGE).await? == IndexProgress::Nothing {
-                progress.to_merge.remove(&server_id);
+                state.to_merge.remove(&server_id);
             }
         }
         while store.remove_merged_parts().await? {}

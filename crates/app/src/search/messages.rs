@@ -56,7 +56,7 @@ impl SearchRequest {
             Some(value) if value.is_empty() => {
                 problems.push(FieldProblem::new(format!("/{name}"), format!("`{name}` is empty")));
             }
-            Some(value) if is_long(&value) => problems.push(too_long(name)),
+            Some(value) if is_too_long(&value) => problems.push(too_long_problem(name)),
             Some(value) => filter.terms.push(FilterTerm { matcher: matcher(value), is_negated: false }),
             None => {}
         };
@@ -70,8 +70,8 @@ impl SearchRequest {
             problems.push(FieldProblem::new("/metadata", message));
         }
         for (key, value) in self.metadata {
-            if is_long(&key) || is_long(&value) {
-                problems.push(too_long("metadata"));
+            if is_too_long(&key) || is_too_long(&value) {
+                problems.push(too_long_problem("metadata"));
                 break;
             }
             filter.terms.push(FilterTerm { matcher: Matcher::Metadata { key, value }, is_negated: false });
@@ -82,12 +82,12 @@ impl SearchRequest {
     }
 }
 
-fn is_long(text: &str) -> bool {
-    text.chars().nth(query::CHARS_MAX).is_some()
+fn is_too_long(text: &str) -> bool {
+    text.chars().nth(query::QUERY_CHARS_MAX).is_some()
 }
 
-fn too_long(name: &str) -> FieldProblem {
-    let message = format!("`{name}` is longer than {} characters", query::CHARS_MAX);
+fn too_long_problem(name: &str) -> FieldProblem {
+    let message = format!("`{name}` is longer than {} characters", query::QUERY_CHARS_MAX);
     FieldProblem::new(format!("/{name}"), message)
 }
 

@@ -8,15 +8,15 @@ use super::query_problem::QueryProblem;
 use super::query_text::{Piece, split};
 
 /// Maximum number of characters of a query, and of each search field beside it (`tag`, `to` …).
-pub(super) const CHARS_MAX: usize = 1_000;
+pub(super) const QUERY_CHARS_MAX: usize = 1_000;
 /// Maximum number of words and pairs of a query.
 const TERMS_MAX: usize = 20;
-const KEYS: &str =
+const KNOWN_KEYS: &str =
     "to, from, subject, tag, status, domain, template, metadata, before, after, has, id, token, message_id";
 
 pub(crate) fn parse(text: &str) -> Result<SearchFilter, QueryProblem> {
-    if text.chars().count() > CHARS_MAX {
-        return Err(problem(CHARS_MAX + 1, format!("it is longer than {CHARS_MAX} characters")));
+    if text.chars().count() > QUERY_CHARS_MAX {
+        return Err(problem(QUERY_CHARS_MAX + 1, format!("it is longer than {QUERY_CHARS_MAX} characters")));
     }
     let mut filter = SearchFilter::default();
     for (number, piece) in split(text)?.into_iter().enumerate() {
@@ -88,8 +88,9 @@ fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
             return Ok(());
         }
         Some(unknown) => {
-            let message =
-                format!("unknown key `{unknown}`; known keys are {KEYS}. Put a text with a colon in quotes");
+            let message = format!(
+                "unknown key `{unknown}`; known keys are {KNOWN_KEYS}. Put a text with a colon in quotes"
+            );
             return Err(problem(at, message));
         }
     };

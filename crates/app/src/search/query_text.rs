@@ -35,7 +35,7 @@ impl Letters<'_> {
         next
     }
 
-    fn is_at(&mut self, wanted: char) -> bool {
+    fn next_is(&mut self, wanted: char) -> bool {
         self.rest.peek() == Some(&wanted)
     }
 }
@@ -56,7 +56,7 @@ fn read_piece(letters: &mut Letters<'_>) -> Result<Piece, QueryProblem> {
     let at = letters.at;
     let mut is_negated = letters.next_if(|letter| letter == '-').is_some();
     let value_start = letters.at;
-    if letters.is_at('"') {
+    if letters.next_is('"') {
         let value = read_quoted(letters)?;
         return Ok(Piece { at, key: None, value_start, value, is_negated });
     }
@@ -67,7 +67,7 @@ fn read_piece(letters: &mut Letters<'_>) -> Result<Piece, QueryProblem> {
             !word.is_empty() && word.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '_');
         if letter == ':' && is_key {
             let value_start = letters.at;
-            let value = if letters.is_at('"') { read_quoted(letters)? } else { read_word(letters) };
+            let value = if letters.next_is('"') { read_quoted(letters)? } else { read_word(letters) };
             return Ok(Piece { at, key: Some(word.to_ascii_lowercase()), value_start, value, is_negated });
         }
         word.push(letter);

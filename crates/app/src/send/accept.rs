@@ -23,7 +23,7 @@ use super::idempotency::WAIT_MAX;
 use crate::{App, Refusal};
 
 /// Time after which a hold expires.
-const HELD_FOR: Duration = Duration::from_hours(7 * 24);
+const HOLD_DURATION: Duration = Duration::from_hours(7 * 24);
 /// Larger messages are processed on a blocking thread.
 const INLINE_BYTES_MAX: usize = 256 << 10;
 
@@ -62,7 +62,7 @@ impl fmt::Debug for CompressedMessage {
 }
 
 impl CompressedMessage {
-    pub(super) fn recipients(&self) -> usize {
+    pub(super) fn recipient_count(&self) -> usize {
         self.checked.recipients.len()
     }
 
@@ -90,7 +90,7 @@ impl App {
     /// Returns the answer of an earlier request with the same idempotency key, or runs `work`. While another node holds
     /// the key, runs `work` again until the deadline.
     // Not `AsyncFn`: the compiler cannot show that the future of an `AsyncFn` is `Send`.
-    pub(super) async fn once<W>(
+    pub(super) async fn run_once_per_key<W>(
         &self,
         context: &SendContext,
         work: impl Fn() -> W,
@@ -102,7 +102,7 @@ impl App {
         let deadline = Instant::now() + WAIT_MAX;
         let server_id = context.caller.server_id;
         loop {
-            let _turn = self.inner.in_progress.enter(server_id, &request.key, deadline).await?;
+            let _key_guard = self.inner.in_progress.lock_key(server_id, &request.key, deadline).await?;
             if let Some(stored) =
                 self.inner.store.find_idempotent_answer(server_id, request.key.clone()).await?
             {
@@ -132,7 +132,7 @@ impl App {
         }
         let draft = Mutex::new(Some(draft));
         let compressed = OnceCell::new();
-        self.once(context, || async {
+        self.run_once_per_key(context, || async {
             let make = || async {
                 let draft = draft.lock().take();
                 let checked_twice = || Refusal::Internal("a send was checked twice".into());
@@ -153,7 +153,7 @@ impl App {
         let ids = self.inner.store.ids()?;
         let now = self.inner.clock.now();
         let (mut send, answer) = self.new_send(context, compressed, &ids, now);
-        send.idempotency = context.idempotency.as_ref().map(|request| request.stored(&answer, now));
+        send.idempotency = context.idempotency.as_ref().map(|request| request.with_answer(&answer, now));
         let (server_id, credential_id, send_id) =
             (send.info.server_id, context.caller.credential_id, send.info.id);
         match self.inner.store.accept(send).await? {
@@ -179,7 +179,7 @@ impl App {
         let CompressedMessage { checked, size, body } = compressed;
         let test = context.test || context.caller.test;
         let state = initial_state(context, test, checked.options.send_at, now);
-        let recipients = recipients(&checked.recipients, ids, &self.inner.simulator_domain);
+        let recipients = new_recipients(&checked.recipients, ids, &self.inner.simulator_domain);
         let answer = SendAnswer {
             message_id: checked.message_id.clone(),
             messages: recipients
@@ -241,7 +241,7 @@ fn initial_state(
     let held = |reason, details: &str| InitialState::Held {
         reason,
         details: details.to_owned(),
-        expiry: now.plus(HELD_FOR),
+        expiry: now.plus(HOLD_DURATION),
     };
     if test {
         return InitialState::TestSent { details: "Test mode: validated, not delivered".to_owned() };
@@ -259,7 +259,7 @@ fn initial_state(
     }
 }
 
-pub(super) fn recipients(
+pub(super) fn new_recipients(
     addresses: &[EmailAddress],
     ids: &IdGenerator,
     simulator_domain: &DomainName,

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 /// Accepts base64 with or without padding.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
+const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -15,7 +15,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 /// memory.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     if !text.bytes().any(is_white_space) {
-        return LENIENT.decode(text).ok();
+        return LENIENT_BASE64.decode(text).ok();
     }
     let mut decoded = Vec::with_capacity(decoded_bytes_max(text));
     decode_pieces(text, |piece| decoded.extend_from_slice(piece))?;
@@ -35,7 +35,7 @@ pub(super) fn decode_pieces(text: &str, mut take: impl FnMut(&[u8])) -> Option<(
             piece[count] = byte;
             count += 1;
         }
-        let length = LENIENT.decode_slice(&piece[..count], &mut decoded).ok()?;
+        let length = LENIENT_BASE64.decode_slice(&piece[..count], &mut decoded).ok()?;
         take(&decoded[..length]);
         if count < piece.len() {
             return Some(());

@@ -12,12 +12,12 @@ use super::answer::SendAnswer;
 use super::batch_answer::{BatchAnswer, BatchResult, ProblemBudget};
 use super::batch_warnings::BatchWarnings;
 use super::draft::{MessageDraft, SendContext};
-use super::idempotency::{Turn, WAIT_MAX};
+use super::idempotency::{KeyGuard, WAIT_MAX};
 use crate::templates::BatchWork;
 use crate::{App, FieldProblem, Refusal};
 
 /// Rough memory of a message in addition to its bytes: addresses, ids, options and rows.
-const MESSAGE_BYTES: usize = 4 << 10;
+const MESSAGE_OVERHEAD_BYTES: usize = 4 << 10;
 
 /// Whether the valid messages of a batch are accepted if others are refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,15 +51,15 @@ pub struct Batch {
     context: SendContext,
     mode: BatchMode,
     deadline: Instant,
-    /// Held if the batch has a key: no other request of this process uses the key meanwhile.
-    _turn: Option<Turn>,
+    /// Set if the batch has a key: no other request of this process uses the key meanwhile.
+    _key_guard: Option<KeyGuard>,
     /// Result of the checks of each message added so far.
     checked: Vec<Result<CompressedMessage, Refusal>>,
     recipients: usize,
     /// Bytes that the checked messages keep in memory.
     memory_bytes: usize,
-    /// The limit that the messages have reached together; further messages are refused.
-    full: Option<String>,
+    /// Text about the limit that the messages would exceed together; further messages are refused with it.
+    exceeded_limit: Option<String>,
     problems: ProblemBudget,
     warnings: BatchWarnings,
     /// Work that the templates of the batch may still do.
@@ -71,10 +71,10 @@ impl App {
     /// Begins a batch, unless its key was used before.
     pub async fn begin_batch(&self, context: SendContext, mode: BatchMode) -> Result<BatchStart, Refusal> {
         let deadline = Instant::now() + WAIT_MAX;
-        let mut turn = None;
+        let mut key_guard = None;
         if let Some(request) = &context.idempotency {
             let server_id = context.caller.server_id;
-            turn = Some(self.inner.in_progress.enter(server_id, &request.key, deadline).await?);
+            key_guard = Some(self.inner.in_progress.lock_key(server_id, &request.key, deadline).await?);
             let stored = self.inner.store.find_idempotent_answer(server_id, request.key.clone()).await?;
             if let Some(stored) = stored {
                 return request.replay(&stored).map(BatchStart::Replayed);
@@ -85,11 +85,11 @@ impl App {
             context,
             mode,
             deadline,
-            _turn: turn,
+            _key_guard: key_guard,
             checked: Vec::new(),
             recipients: 0,
             memory_bytes: 0,
-            full: None,
+            exceeded_limit: None,
             problems: ProblemBudget::default(),
             warnings: BatchWarnings::default(),
             work: Arc::default(),
@@ -102,24 +102,24 @@ impl Batch {
     /// Checks and composes the next message, or records why the entry point could not parse it. Returns the bytes that
     /// the messages so far keep in memory. `Err` ends the whole batch.
     pub async fn add(&mut self, message: Result<MessageDraft<'_>, Refusal>) -> Result<usize, Refusal> {
-        let checked = match (message, &self.full) {
+        let checked = match (message, &self.exceeded_limit) {
             // The message is refused anyway; composing it would only cost time.
-            (Ok(_), Some(bound)) => Err(Refusal::Validation(vec![FieldProblem::new("", bound.clone())])),
+            (Ok(_), Some(text)) => Err(Refusal::Validation(vec![FieldProblem::new("", text.clone())])),
             (Ok(draft), None) => self.app.check_message(&self.context.caller, draft, Some(&self.work)).await,
             (Err(refusal), _) => Err(refusal),
         };
         let index = self.checked.len();
         let checked = match checked {
             Err(failed @ (Refusal::Unavailable(_) | Refusal::Internal(_))) => return Err(failed),
-            Err(refusal) => Err(self.problems.placed(index, refusal)),
+            Err(refusal) => Err(self.problems.refusal_at(index, refusal)),
             Ok(mut compressed) => {
                 self.warn(compressed.take_warnings());
                 match self.count(&compressed) {
                     Ok(()) => Ok(compressed),
-                    Err(bound) => {
-                        let problem = FieldProblem::new("", bound.clone());
-                        self.full = Some(bound);
-                        Err(self.problems.placed(index, Refusal::Validation(vec![problem])))
+                    Err(text) => {
+                        let problem = FieldProblem::new("", text.clone());
+                        self.exceeded_limit = Some(text);
+                        Err(self.problems.refusal_at(index, Refusal::Validation(vec![problem])))
                     }
                 }
             }
@@ -137,8 +137,8 @@ impl Batch {
 
     /// Counts a message. If the batch would then exceed a limit, the message is not counted, and `Err` names the limit.
     fn count(&mut self, compressed: &CompressedMessage) -> Result<(), String> {
-        let recipients = self.recipients + compressed.recipients();
-        let memory_bytes = self.memory_bytes + compressed.memory_bytes() + MESSAGE_BYTES;
+        let recipients = self.recipients + compressed.recipient_count();
+        let memory_bytes = self.memory_bytes + compressed.memory_bytes() + MESSAGE_OVERHEAD_BYTES;
         let recipients_max = Limits::BATCH_RECIPIENTS_MAX;
         let bytes_max = self.app.inner.limits.batch_bytes_max;
         if recipients > recipients_max {
@@ -206,7 +206,7 @@ impl Batch {
             limits: Vec::new(),
         };
         let Some(first) = sends.first_mut() else { return Ok(answer) };
-        first.idempotency = context.idempotency.as_ref().map(|request| request.stored(&answer, now));
+        first.idempotency = context.idempotency.as_ref().map(|request| request.with_answer(&answer, now));
         let (server_id, credential_id, messages) =
             (context.caller.server_id, context.caller.credential_id, sends.len());
         match app.inner.store.accept_batch(sends).await? {

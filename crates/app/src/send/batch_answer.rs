@@ -61,7 +61,7 @@ impl Default for ProblemBudget {
 impl ProblemBudget {
     /// The refusal of the message at `index`: its pointers are relative to the batch, and problems beyond the limit are
     /// counted instead of listed.
-    pub(super) fn placed(&mut self, index: usize, refusal: Refusal) -> Refusal {
+    pub(super) fn refusal_at(&mut self, index: usize, refusal: Refusal) -> Refusal {
         let Refusal::Validation(mut problems) = refusal else { return refusal };
         let kept = self.left.clamp(1, problems.len().max(1));
         let more = problems.len().saturating_sub(kept);
@@ -89,7 +89,8 @@ mod tests {
         for index in 0..500 {
             let problems =
                 (0..50).map(|at| FieldProblem::new(format!("/to/{at}"), "is no address")).collect();
-            let Refusal::Validation(problems) = budget.placed(index, Refusal::Validation(problems)) else {
+            let Refusal::Validation(problems) = budget.refusal_at(index, Refusal::Validation(problems))
+            else {
                 panic!("a validation refusal stays one")
             };
             assert_eq!(problems[0].pointer, format!("/messages/{index}/to/0"));
@@ -98,6 +99,6 @@ mod tests {
             assert!(index < 20 || last.message == "and 49 more", "{index}: {}", last.message);
         }
         assert!(listed <= PROBLEMS_MAX + 2 * 500, "{listed}");
-        assert_eq!(budget.placed(3, Refusal::NoContent), Refusal::NoContent);
+        assert_eq!(budget.refusal_at(3, Refusal::NoContent), Refusal::NoContent);
     }
 }

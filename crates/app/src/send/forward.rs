@@ -10,7 +10,7 @@ use postroad_mail::{RawProblem, is_delivered_to, prepare_raw};
 use postroad_model::{Direction, EmailAddress, Protocol, SendId};
 use postroad_store::{InitialState, NewSend, SendInfo, SendOptions, StoredBody};
 
-use super::accept::recipients;
+use super::accept::new_recipients;
 use super::prebuilt::{prebuilt_refusal, prebuilt_subject};
 use crate::{App, Refusal};
 
@@ -88,7 +88,7 @@ impl App {
             test: false,
             created_at: now,
         };
-        let recipients = recipients(&[forward.to], &ids, &inner.simulator_domain);
+        let recipients = new_recipients(&[forward.to], &ids, &inner.simulator_domain);
         let send = NewSend {
             info,
             body,

@@ -19,7 +19,7 @@ use crate::Refusal;
 /// How long a request waits for the first request with the same key.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long keys are kept.
-pub(crate) const KEPT: Duration = Duration::from_hours(24);
+pub(crate) const KEY_LIFETIME: Duration = Duration::from_hours(24);
 
 /// An idempotency key, and the hash of its request without the key.
 #[derive(Debug, Clone)]
@@ -36,12 +36,12 @@ pub(super) trait ReplayableAnswer: Serialize + DeserializeOwned {
 
 impl IdempotencyRequest {
     /// The key with the answer that repetitions get.
-    pub(super) fn stored(&self, answer: &impl Serialize, now: Timestamp) -> Idempotency {
+    pub(super) fn with_answer(&self, answer: &impl Serialize, now: Timestamp) -> Idempotency {
         Idempotency {
             key: self.key.clone(),
             fingerprint: self.fingerprint,
             answer: serde_json::to_string(answer).expect("answers have string keys"),
-            expires_at: now.plus(KEPT),
+            expires_at: now.plus(KEY_LIFETIME),
         }
     }
 
@@ -67,65 +67,68 @@ pub fn is_idempotency_key(key: &str) -> bool {
 }
 
 type Lock = tokio::sync::Mutex<()>;
-type Turns = HashMap<(ServerId, String), Weak<Lock>>;
+type KeyLocks = HashMap<(ServerId, String), Weak<Lock>>;
 
 /// Keys of requests in progress in this process.
 #[derive(Debug, Default)]
 pub(crate) struct InProgress {
-    turns: Arc<Mutex<Turns>>,
+    locks: Arc<Mutex<KeyLocks>>,
 }
 
 impl InProgress {
-    /// Waits for this request's turn with the key.
-    pub(super) async fn enter(
+    /// Waits until no other request of this process uses the key.
+    pub(super) async fn lock_key(
         &self,
         server_id: ServerId,
         key: &str,
         deadline: Instant,
-    ) -> Result<Turn, Refusal> {
-        let (key_lock, lock) = self.find_or_create_lock((server_id, key.to_owned()));
+    ) -> Result<KeyGuard, Refusal> {
+        let (lock_reference, lock) = self.find_or_create_lock((server_id, key.to_owned()));
         match tokio::time::timeout_at(deadline, lock.lock_owned()).await {
-            Ok(guard) => Ok(Turn { _guard: guard, _key_lock: key_lock }),
+            Ok(guard) => Ok(KeyGuard { _guard: guard, _lock_reference: lock_reference }),
             Err(_) => Err(Refusal::IdempotencyInProgress),
         }
     }
 
-    fn find_or_create_lock(&self, server_and_key: (ServerId, String)) -> (KeyLock, Arc<Lock>) {
-        let mut turns = self.turns.lock();
-        let known = turns.get(&server_and_key).and_then(Weak::upgrade);
+    fn find_or_create_lock(&self, server_and_key: (ServerId, String)) -> (LockReference, Arc<Lock>) {
+        let mut locks = self.locks.lock();
+        let known = locks.get(&server_and_key).and_then(Weak::upgrade);
         let lock = known.unwrap_or_else(|| {
             let lock = Arc::default();
-            turns.insert(server_and_key.clone(), Arc::downgrade(&lock));
+            locks.insert(server_and_key.clone(), Arc::downgrade(&lock));
             lock
         });
-        (KeyLock { lock: Some(Arc::clone(&lock)), server_and_key, turns: Arc::clone(&self.turns) }, lock)
+        (
+            LockReference { lock: Some(Arc::clone(&lock)), server_and_key, locks: Arc::clone(&self.locks) },
+            lock,
+        )
     }
 }
 
-/// This request's turn. When it is dropped, the next request's turn begins.
+/// Exclusive use of a key in this process. When it is dropped, the next request gets the key.
 #[derive(Debug)]
-pub(super) struct Turn {
-    /// Dropped before `_key_lock`, which counts the references that are left.
+pub(super) struct KeyGuard {
+    /// Dropped before `_lock_reference`, which counts the references that are left.
     _guard: OwnedMutexGuard<()>,
-    _key_lock: KeyLock,
+    _lock_reference: LockReference,
 }
 
-/// A request's reference to the lock of its key, kept while the request waits and during its turn. Dropping the last
-/// reference removes the key.
+/// A request's reference to the lock of its key, kept while the request waits for the key and uses it. Dropping the
+/// last reference removes the key.
 #[derive(Debug)]
-struct KeyLock {
+struct LockReference {
     lock: Option<Arc<Lock>>,
     server_and_key: (ServerId, String),
-    turns: Arc<Mutex<Turns>>,
+    locks: Arc<Mutex<KeyLocks>>,
 }
 
-impl Drop for KeyLock {
+impl Drop for LockReference {
     fn drop(&mut self) {
         // While the map is locked, no other request can get a reference to the lock.
-        let mut turns = self.turns.lock();
+        let mut locks = self.locks.lock();
         self.lock.take();
-        if turns.get(&self.server_and_key).is_some_and(|lock| lock.strong_count() == 0) {
-            turns.remove(&self.server_and_key);
+        if locks.get(&self.server_and_key).is_some_and(|lock| lock.strong_count() == 0) {
+            locks.remove(&self.server_and_key);
         }
     }
 }
@@ -137,25 +140,25 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_second_request_waits_for_the_first_with_a_timeout() {
         let in_progress = InProgress::default();
-        let enter = |server, key| in_progress.enter(ServerId(server), key, Instant::now() + WAIT_MAX);
-        let first = enter(1, "k").await.unwrap();
-        let refused = enter(1, "k").await.unwrap_err();
+        let lock_key = |server, key| in_progress.lock_key(ServerId(server), key, Instant::now() + WAIT_MAX);
+        let first = lock_key(1, "k").await.unwrap();
+        let refused = lock_key(1, "k").await.unwrap_err();
         assert_eq!(refused, Refusal::IdempotencyInProgress);
-        assert!(enter(2, "k").await.is_ok(), "keys are per server");
+        assert!(lock_key(2, "k").await.is_ok(), "keys are per server");
         drop(first);
-        assert!(enter(1, "k").await.is_ok());
-        assert!(in_progress.turns.lock().is_empty(), "nothing is left behind");
+        assert!(lock_key(1, "k").await.is_ok());
+        assert!(in_progress.locks.lock().is_empty(), "nothing is left behind");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_waiter_that_gives_up_leaves_nothing_behind() {
         let in_progress = InProgress::default();
-        let enter = || in_progress.enter(ServerId(1), "k", Instant::now() + WAIT_MAX);
-        let first = enter().await.unwrap();
-        let mut second = Box::pin(enter());
+        let lock_key = || in_progress.lock_key(ServerId(1), "k", Instant::now() + WAIT_MAX);
+        let first = lock_key().await.unwrap();
+        let mut second = Box::pin(lock_key());
         assert!(tokio::time::timeout(Duration::from_secs(1), &mut second).await.is_err(), "it waits");
         drop(first);
         drop(second);
-        assert!(in_progress.turns.lock().is_empty());
+        assert!(in_progress.locks.lock().is_empty());
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_mail::{
-    Attachment, Composition, check_content_type, check_date, check_header_name, check_header_value,
-    find_addresses,
+    Attachment, Composition, check_content_type, check_header_name, check_header_value, find_addresses,
+    is_valid_date,
 };
 use postroad_model::{EmailAddress, Limits, Mailbox, PoolId, ServerId};
-use postroad_store::OwnUnsubscribe;
+use postroad_store::OneClickUnsubscribe;
 
 use super::accept::{CheckedMessage, CompressedMessage};
 use super::answer::SendAnswer;
@@ -22,7 +22,7 @@ use crate::{AddressList, App, Caller, FieldProblem, Refusal};
 /// Headers that only the parameter of the same name may set.
 const PARAMETER_HEADERS: [&str; 5] = ["subject", "from", "to", "cc", "sender"];
 /// Maximum number of ignored headers that are named in warnings.
-const IGNORED_SHOWN_MAX: usize = 20;
+const IGNORED_HEADERS_SHOWN_MAX: usize = 20;
 
 #[boxed_futures]
 impl App {
@@ -124,7 +124,7 @@ impl App {
         mut draft: MessageDraft<'_>,
         pool_id: Option<PoolId>,
         template: FillResult,
-    ) -> Result<(CheckedMessage, Option<OwnUnsubscribe>), Refusal> {
+    ) -> Result<(CheckedMessage, Option<OneClickUnsubscribe>), Refusal> {
         let limits = &self.inner.limits;
         let now = self.inner.clock.now();
         let mut problems = template.problems;
@@ -246,7 +246,7 @@ struct CheckedHeaders {
 
 impl CheckedHeaders {
     fn ignore(&mut self, name: &str, parameter: &str) {
-        if self.ignored.len() < IGNORED_SHOWN_MAX {
+        if self.ignored.len() < IGNORED_HEADERS_SHOWN_MAX {
             self.ignored
                 .push(format!("The header `{name}` was ignored: the parameter `{parameter}` sets it"));
         }
@@ -287,7 +287,7 @@ fn check_headers(
                 None => problems
                     .push(FieldProblem::new(pointer, "The Message-ID header is not a valid message id")),
             },
-            "date" if check_date(value) => checked.date = Some(value.trim().to_owned()),
+            "date" if is_valid_date(value) => checked.date = Some(value.trim().to_owned()),
             "date" => problems.push(FieldProblem::new(pointer, "The Date header is not a valid date")),
             "reply-to" if is_given(&draft.reply_to) => checked.ignore(name, "reply_to"),
             "reply-to" => checked.reply_to = Some(value.clone()),

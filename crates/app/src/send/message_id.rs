@@ -11,14 +11,14 @@ use uuid::Uuid;
 use crate::App;
 
 /// Maximum difference between the time in a Message-ID and the time at which its message was accepted.
-const STORED_WITHIN: Duration = Duration::from_mins(10);
+const ACCEPT_TIME_DIFFERENCE_MAX: Duration = Duration::from_mins(10);
 
 /// Search filter for the messages that have this Message-ID, which was made here.
 pub(crate) fn stored_message_filter(own: OwnMessageId, message_id: String) -> SearchFilter {
     let made_at = idgen::second_of_id(own.number);
     SearchFilter {
-        since: Some(made_at.minus(STORED_WITHIN)),
-        until: Some(made_at.plus(STORED_WITHIN)),
+        since: Some(made_at.minus(ACCEPT_TIME_DIFFERENCE_MAX)),
+        until: Some(made_at.plus(ACCEPT_TIME_DIFFERENCE_MAX)),
         terms: vec![FilterTerm { matcher: Matcher::MessageIdHeader(message_id), is_negated: false }],
         ..SearchFilter::default()
     }

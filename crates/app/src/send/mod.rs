@@ -32,7 +32,7 @@ pub use draft::{
     AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, RawDraft, SendContext, TemplateDraft,
 };
 pub(crate) use forward::Forward;
-pub(crate) use idempotency::{InProgress, KEPT as IDEMPOTENCY_KEYS_KEPT};
+pub(crate) use idempotency::{InProgress, KEY_LIFETIME as IDEMPOTENCY_KEY_LIFETIME};
 
 pub use idempotency::{IdempotencyRequest, is_idempotency_key};
 pub(crate) use message_id::stored_message_filter;

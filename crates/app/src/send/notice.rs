@@ -7,21 +7,21 @@ use postroad_model::{Direction, EmailAddress, Mailbox, Protocol, SendId};
 use postroad_store::{Accepted, InitialState, NewSend, SendInfo, SendOptions, StoredBody};
 
 use super::IdempotencyRequest;
-use super::accept::recipients;
+use super::accept::new_recipients;
 use crate::{App, FieldProblem, Refusal};
 
 const SENDER_NAME: &str = "Postroad";
 
 impl App {
     /// Sends a notice. When this returns `Ok`, the message and its queue entry are on stable storage. The notice is
-    /// delivered like every other message, under the server of the installation. Sends nothing if `once` has the key of
-    /// an earlier notice.
+    /// delivered like every other message, under the server of the installation. Sends nothing if `idempotency` has the
+    /// key of an earlier notice.
     pub(crate) async fn send_notice(
         &self,
         to: EmailAddress,
         subject: &str,
         text: &str,
-        once: Option<IdempotencyRequest>,
+        idempotency: Option<IdempotencyRequest>,
     ) -> Result<(), Refusal> {
         let inner = &self.inner;
         let from = self.notice_sender()?;
@@ -60,9 +60,9 @@ impl App {
         let send = NewSend {
             info,
             body: StoredBody::compress(bytes)?,
-            recipients: recipients(&[to], &ids, &inner.simulator_domain),
+            recipients: new_recipients(&[to], &ids, &inner.simulator_domain),
             state: InitialState::Pending,
-            idempotency: once.map(|request| request.stored(&(), now)),
+            idempotency: idempotency.map(|request| request.with_answer(&(), now)),
             hourly_limit: None,
             account_limits: None,
             batch_id: None,

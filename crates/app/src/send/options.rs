@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postroad_model::{EmailAddress, Limits, PoolId, Protocol, Timestamp};
-use postroad_store::{OwnUnsubscribe, SendOptions};
+use postroad_store::{OneClickUnsubscribe, SendOptions};
 
 use super::draft::{ListUnsubscribe, MessageDraft};
 use crate::FieldProblem;
@@ -18,7 +18,7 @@ pub(super) struct CheckedOptions {
     /// Headers that the options add to the message.
     pub(super) headers: Vec<(String, String)>,
     /// List-Unsubscribe header that differs for each recipient.
-    pub(super) unsubscribe: Option<OwnUnsubscribe>,
+    pub(super) unsubscribe: Option<OneClickUnsubscribe>,
 }
 
 pub(super) fn check(
@@ -33,7 +33,7 @@ pub(super) fn check(
         check_tag("/tag", tag, limits, problems);
     }
     if let Some(pool) = draft.ip_pool.as_ref().filter(|_| pool_id.is_none()) {
-        let message = format!("There is no IP pool `{}` for this server", shown(pool));
+        let message = format!("There is no IP pool `{}` for this server", quotable_part(pool));
         problems.push(FieldProblem::new("/ip_pool", message));
     }
     let send_at = check_time("/send_at", draft.send_at.as_deref(), problems);
@@ -125,11 +125,11 @@ pub(super) fn check_metadata(
 /// A metadata key or header name as token of a JSON pointer: cut like quoted texts, with `~` and `/` escaped (RFC
 /// 6901).
 pub(super) fn pointer_token(text: &str) -> String {
-    shown(text).replace('~', "~0").replace('/', "~1")
+    quotable_part(text).replace('~', "~0").replace('/', "~1")
 }
 
 /// The part of a text that an answer quotes: only the beginning, because the text may be long.
-pub(super) fn shown(text: &str) -> &str {
+pub(super) fn quotable_part(text: &str) -> &str {
     &text[..text.floor_char_boundary(256)]
 }
 
@@ -138,7 +138,7 @@ pub(super) fn shown(text: &str) -> &str {
 fn check_list_unsubscribe(
     list: &ListUnsubscribe<'_>,
     problems: &mut Vec<FieldProblem>,
-) -> (Vec<(String, String)>, Option<OwnUnsubscribe>) {
+) -> (Vec<(String, String)>, Option<OneClickUnsubscribe>) {
     let mut targets = Vec::new();
     let mut mail_target = None;
     if let Some(url) = list.url.as_deref() {
@@ -166,7 +166,7 @@ fn check_list_unsubscribe(
         problems.push(FieldProblem::new("/list_unsubscribe/one_click", message));
     }
     if list.url.is_none() && list.one_click {
-        return (Vec::new(), Some(OwnUnsubscribe { mailto: mail_target }));
+        return (Vec::new(), Some(OneClickUnsubscribe { mailto: mail_target }));
     }
     if list.url.is_none() && list.mailto.is_none() {
         let message = "`list_unsubscribe` needs a `url`, a `mailto` or `one_click`";

@@ -30,7 +30,7 @@ impl App {
     /// Checks that every address in From and Sender, and every text that a reader may take for an address, is on a
     /// verified domain. Also refuses a repeated header that receivers may read differently.
     pub(super) async fn authorise_prebuilt(&self, caller: &Caller, raw: &RawMessage) -> Result<(), Refusal> {
-        for address in raw.from.iter().chain(&raw.sender).chain(&raw.claimed) {
+        for address in raw.from.iter().chain(&raw.sender).chain(&raw.apparent_senders) {
             self.authorise_mailbox(caller, address).await?;
         }
         match raw.repeated {

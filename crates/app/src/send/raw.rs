@@ -95,7 +95,7 @@ fn check_mail_from(text: &str, bounce: bool, problems: &mut Vec<FieldProblem>) -
 }
 
 /// Spare capacity for headers that are added at the top.
-const ADDED_BYTES: usize = 1 << 10;
+const ADDED_HEADER_BYTES: usize = 1 << 10;
 
 fn decode(data: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) -> Option<Vec<u8>> {
     // An upper bound, because line breaks in the base64 are counted; the exact check is on the decoded bytes.
@@ -119,7 +119,7 @@ fn decode(data: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) -> Opti
     }
     // With so many bare line breaks, the original and the converted message together would exceed the memory limit.
     drop(bytes);
-    let mut normalised = CrlfWriter::with_capacity(length + ADDED_BYTES);
+    let mut normalised = CrlfWriter::with_capacity(length + ADDED_HEADER_BYTES);
     if base64_text::decode_pieces(data, |piece| normalised.push(piece)).is_none() {
         problems.push(not_base64());
         return None;

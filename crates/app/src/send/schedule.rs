@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Limits, MessageId, ServerId, Status, Timestamp};
 use postroad_store::{
-    AuditSubject, Message, ScheduleChange, ScheduleChanged, ScheduledOf, Store, StoreError,
+    AuditSubject, Message, ScheduleChange, ScheduleChangeResult, ScheduledOf, Store, StoreError,
 };
 use tokio::time::Instant;
 
@@ -15,11 +15,11 @@ use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 
 /// Maximum number of scheduled messages examined in one query.
-const PAGE: usize = 500;
+const PAGE_MESSAGES_MAX: usize = 500;
 /// Messages changed in one transaction.
-const CHANGED_AT_ONCE: usize = 100;
+const CHANGES_PER_TRANSACTION: usize = 100;
 /// Maximum number of due messages that are changed concurrently, so that the store writes them together.
-const DUE_CHANGED_AT_ONCE: usize = 32;
+const DUE_CHANGES_CONCURRENT_MAX: usize = 32;
 /// Time limit of one call; the answer says where the next call continues.
 const CALL_TIME_MAX: Duration = Duration::from_secs(3);
 
@@ -92,9 +92,9 @@ impl App {
             .change_scheduled(caller.server_id, id, change, self.inner.simulator_domain.clone())
             .await?
         {
-            ScheduleChanged::Done => self.find_own_message(caller, id).await,
-            ScheduleChanged::TooLate => Err(ScheduleRefusal::TooLate),
-            ScheduleChanged::ExpiresBefore(expires_at) => {
+            ScheduleChangeResult::Done => self.find_own_message(caller, id).await,
+            ScheduleChangeResult::TooLate => Err(ScheduleRefusal::TooLate),
+            ScheduleChangeResult::ExpiresBefore(expires_at) => {
                 let expires_at = expires_at.to_rfc3339();
                 let message = format!("`send_at` must be before the message expires, at {expires_at}");
                 Err(ScheduleRefusal::Validation(vec![FieldProblem::new("/send_at", message)]))
@@ -112,7 +112,7 @@ impl App {
             ScheduleChange::Cancel => Operation::SendCancel,
             ScheduleChange::MoveTo(_) => Operation::SendReschedule,
         };
-        self.recording(&caller.requester(), operation, AuditSubject::Messages(caller.server_id))
+        self.audited_store(&caller.requester(), operation, AuditSubject::Messages(caller.server_id))
     }
 
     async fn find_own_message(&self, caller: &Caller, id: MessageId) -> Result<Message, ScheduleRefusal> {
@@ -131,22 +131,23 @@ impl App {
         limit: usize,
     ) -> Result<ScheduleCounts, StoreError> {
         let (store, server_id) = (self.recording_schedule(caller, change), caller.server_id);
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let mut counts = ScheduleCounts::default();
         let mut after = after.unwrap_or(MessageId(0));
         loop {
-            let mut page = store.list_scheduled(server_id, of.clone(), change, after, PAGE).await?;
+            let mut page =
+                store.list_scheduled(server_id, of.clone(), change, after, PAGE_MESSAGES_MAX).await?;
             let limit_left = limit.saturating_sub(counts.matched);
             let is_cut = page.matching.len() > limit_left;
             page.matching.truncate(limit_left);
             counts.matched += page.matching.len();
-            for chunk in page.matching.chunks(CHANGED_AT_ONCE) {
-                counts.changed += self.change_some(&store, server_id, chunk, change).await?;
+            for chunk in page.matching.chunks(CHANGES_PER_TRANSACTION) {
+                counts.changed += self.change_chunk(&store, server_id, chunk, change).await?;
             }
             let next = if is_cut { page.matching.last().copied() } else { page.next };
             let Some(next) = next else { return Ok(counts) };
             after = next;
-            if begun.elapsed() > CALL_TIME_MAX || counts.matched >= limit {
+            if started_at.elapsed() > CALL_TIME_MAX || counts.matched >= limit {
                 return Ok(ScheduleCounts { next: Some(after), ..counts });
             }
         }
@@ -154,7 +155,7 @@ impl App {
 
     /// Changes scheduled messages in one transaction, and due messages, which may be claimed, each in its own
     /// transaction. Returns the number of changed messages.
-    async fn change_some(
+    async fn change_chunk(
         &self,
         store: &Store,
         server_id: ServerId,
@@ -165,9 +166,9 @@ impl App {
         let left = messages.iter().copied().filter(|id| !done.contains(id));
         let changes =
             left.map(|id| store.change_scheduled(server_id, id, change, self.inner.simulator_domain.clone()));
-        let changed: Vec<ScheduleChanged> =
-            stream::iter(changes).buffered(DUE_CHANGED_AT_ONCE).try_collect().await?;
-        let changed = changed.into_iter().filter(|changed| *changed == ScheduleChanged::Done);
+        let changed: Vec<ScheduleChangeResult> =
+            stream::iter(changes).buffered(DUE_CHANGES_CONCURRENT_MAX).try_collect().await?;
+        let changed = changed.into_iter().filter(|changed| *changed == ScheduleChangeResult::Done);
         Ok(done.len() + changed.count())
     }
 }

@@ -113,7 +113,7 @@ struct Envelope {
 /// The hash of the request, if the message has an idempotency key. The hash excludes headers that we add, because those
 /// differ each time. Control headers count by name and value, except for the key itself.
 fn with_fingerprint(raw: RawMessage, envelope: &Envelope) -> (RawMessage, Option<[u8; 32]>) {
-    let Some(key) = raw.control(IDEMPOTENCY_KEY) else { return (raw, None) };
+    let Some(key) = raw.control(IDEMPOTENCY_KEY_HEADER) else { return (raw, None) };
     let mut hash = Context::new(&SHA256);
     let mut add = |text: &[u8]| {
         // The length prefix keeps different requests from producing the same bytes.
@@ -127,7 +127,9 @@ fn with_fingerprint(raw: RawMessage, envelope: &Envelope) -> (RawMessage, Option
     for recipient in &envelope.recipients {
         add(recipient.as_str().as_bytes());
     }
-    for (name, value) in raw.controls.iter().filter(|(name, value)| name != IDEMPOTENCY_KEY || value != key) {
+    for (name, value) in
+        raw.controls.iter().filter(|(name, value)| name != IDEMPOTENCY_KEY_HEADER || value != key)
+    {
         add(name.as_bytes());
         add(value.as_bytes());
     }
@@ -136,4 +138,4 @@ fn with_fingerprint(raw: RawMessage, envelope: &Envelope) -> (RawMessage, Option
     (raw, Some(fingerprint))
 }
 
-const IDEMPOTENCY_KEY: &str = "x-idempotency-key";
+const IDEMPOTENCY_KEY_HEADER: &str = "x-idempotency-key";

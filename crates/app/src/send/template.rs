@@ -8,9 +8,11 @@ use postroad_model::ServerId;
 
 use super::accept::run_blocking_if_large;
 use super::draft::{MessageDraft, TemplateDraft};
-use super::options::{shown, too_large};
+use super::options::{quotable_part, too_large};
 use super::submission_options::TemplateCall;
-use crate::templates::{BatchWork, MODEL_BYTES_MAX, Model, RenderFailure, TemplateRefusal, reference};
+use crate::templates::{
+    BatchWork, MODEL_BYTES_MAX, Model, RenderFailure, TemplateRefusal, parse_template_ref,
+};
 use crate::{App, FieldProblem, Refusal};
 
 /// Result of rendering a template into a draft.
@@ -32,13 +34,17 @@ impl App {
     ) -> Result<FillResult, Refusal> {
         let name = template.name.as_deref().unwrap_or_default();
         let locale = template.locale.map(Cow::into_owned);
-        let rendered = self.render_mail(server_id, reference(name), template.model, locale, batch).await;
+        let rendered =
+            self.render_mail(server_id, parse_template_ref(name), template.model, locale, batch).await;
         let mail = match rendered {
             Ok(mail) => mail,
             Err(TemplateRefusal::NotFound) => {
                 // There is no such template; do not also report the subject as missing.
                 draft.subject.get_or_insert_default();
-                return Ok(FillResult { name: None, problems: vec![no_template("/template", name)] });
+                return Ok(FillResult {
+                    name: None,
+                    problems: vec![template_not_found_problem("/template", name)],
+                });
             }
             Err(other) => return Err(send_refusal(other)),
         };
@@ -72,11 +78,12 @@ impl App {
             (raw, read)
         })
         .await?;
-        let (model, files) = read.map_err(|message| Refusal::Validation(vec![in_data(message)]))?;
-        let rendered = self.render_mail(server_id, reference(&call.name), model, call.locale, None).await;
+        let (model, files) = read.map_err(|message| Refusal::Validation(vec![data_problem(message)]))?;
+        let rendered =
+            self.render_mail(server_id, parse_template_ref(&call.name), model, call.locale, None).await;
         let mail = match rendered {
             Err(TemplateRefusal::NotFound) => {
-                return Err(Refusal::Validation(vec![no_template("/data", &call.name)]));
+                return Err(Refusal::Validation(vec![template_not_found_problem("/data", &call.name)]));
             }
             other => other.map_err(send_refusal)?,
         };
@@ -172,11 +179,11 @@ fn string_length(json: &str) -> usize {
     end.map_or(json.len(), |end| end + 2)
 }
 
-fn no_template(pointer: &str, name: &str) -> FieldProblem {
-    FieldProblem::new(pointer, format!("There is no template `{}` on this server", shown(name)))
+fn template_not_found_problem(pointer: &str, name: &str) -> FieldProblem {
+    FieldProblem::new(pointer, format!("There is no template `{}` on this server", quotable_part(name)))
 }
 
-fn in_data(message: String) -> FieldProblem {
+fn data_problem(message: String) -> FieldProblem {
     FieldProblem::new("/data", message)
 }
 

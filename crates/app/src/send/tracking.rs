@@ -2,7 +2,7 @@
 //! acceptance and stored with the send, so that every attempt sends the same bytes whatever changes meanwhile.
 
 use postroad_model::DomainName;
-use postroad_store::{OwnUnsubscribe, SendTracking, SendingDomain};
+use postroad_store::{OneClickUnsubscribe, SendTracking, SendingDomain};
 
 use crate::{App, Caller, Refusal};
 
@@ -19,10 +19,10 @@ impl App {
         caller: &Caller,
         from_domain: &str,
         message: TrackingOverride,
-        unsubscribe: Option<OwnUnsubscribe>,
+        unsubscribe: Option<OneClickUnsubscribe>,
     ) -> Result<Option<Box<SendTracking>>, Refusal> {
         let SendingDomain { tracking: domain, has_track_host } = match DomainName::parse(from_domain) {
-            Ok(domain) => self.find_verified(caller.server_id, domain).await?.unwrap_or_default(),
+            Ok(domain) => self.find_verified_domain(caller.server_id, domain).await?.unwrap_or_default(),
             Err(_) => SendingDomain::default(),
         };
         let server = &caller.tracking;

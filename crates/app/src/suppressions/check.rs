@@ -25,11 +25,11 @@ impl SuppressionRequest {
     /// Returns the entry to store, or all problems, with pointers relative to this object.
     pub(crate) fn check(&self, now: Timestamp) -> Result<NewSuppression, Vec<FieldProblem>> {
         let mut problems = Vec::new();
-        let address = keep(check_address(&self.address), &mut problems);
-        let reason = keep(check_reason(self.reason.as_deref()), &mut problems);
-        let details = keep(check_details(self.details.as_deref()), &mut problems);
-        let origin = keep(check_origin(self.origin_message_id), &mut problems);
-        let expires_at = keep(check_expiry(self.expires_at.as_deref(), now), &mut problems);
+        let address = value_or_problem(check_address(&self.address), &mut problems);
+        let reason = value_or_problem(check_reason(self.reason.as_deref()), &mut problems);
+        let details = value_or_problem(check_details(self.details.as_deref()), &mut problems);
+        let origin = value_or_problem(check_origin(self.origin_message_id), &mut problems);
+        let expires_at = value_or_problem(check_expiry(self.expires_at.as_deref(), now), &mut problems);
         match (address, reason, details, origin, expires_at) {
             (Some(address), Some(reason), Some(details), Some(origin_message_id), Some(expires_at)) => {
                 Ok(NewSuppression {
@@ -53,7 +53,7 @@ pub(crate) fn check_address(text: &str) -> Result<EmailAddress, FieldProblem> {
 
 /// Checks the reason; `manual` if absent.
 fn check_reason(text: Option<&str>) -> Result<SuppressionReason, FieldProblem> {
-    let Some(text) = present(text) else { return Ok(SuppressionReason::Manual) };
+    let Some(text) = non_empty(text) else { return Ok(SuppressionReason::Manual) };
     SuppressionReason::parse(text).ok_or_else(|| {
         let names = SuppressionReason::ALL.map(SuppressionReason::as_str).join(", ");
         FieldProblem::new("/reason", format!("`reason` should be one of {names}"))
@@ -87,7 +87,7 @@ fn check_origin(id: Option<i64>) -> Result<Option<MessageId>, FieldProblem> {
 }
 
 fn check_expiry(text: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, FieldProblem> {
-    let Some(text) = present(text) else { return Ok(None) };
+    let Some(text) = non_empty(text) else { return Ok(None) };
     let problem = |message: &str| FieldProblem::new("/expires_at", message);
     let moment = Timestamp::parse_rfc3339(text)
         .ok_or_else(|| problem("`expires_at` should be a time such as 2027-01-31T12:00:00Z (RFC 3339)"))?;
@@ -97,11 +97,11 @@ fn check_expiry(text: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>,
     Ok(Some(moment))
 }
 
-fn present(text: Option<&str>) -> Option<&str> {
+fn non_empty(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
 
-fn keep<T>(checked: Result<T, FieldProblem>, problems: &mut Vec<FieldProblem>) -> Option<T> {
+fn value_or_problem<T>(checked: Result<T, FieldProblem>, problems: &mut Vec<FieldProblem>) -> Option<T> {
     checked.map_err(|problem| problems.push(problem)).ok()
 }
 

@@ -12,7 +12,8 @@ use super::csv_lines::{Record, Records};
 /// Exported columns in order; the import understands all of them.
 const COLUMNS: [&str; 6] = ["address", "reason", "details", "origin_message_id", "created_at", "expires_at"];
 /// Columns of a text without a header.
-const WITHOUT_HEADER: [Column; 4] = [Column::Address, Column::Reason, Column::ExpiresAt, Column::Details];
+const COLUMNS_WITHOUT_HEADER: [Column; 4] =
+    [Column::Address, Column::Reason, Column::ExpiresAt, Column::Details];
 /// Accepted names of the address column: other services name it differently.
 const ADDRESS_NAMES: [&str; 4] = ["address", "email", "email_address", "recipient"];
 
@@ -76,7 +77,7 @@ impl Iterator for CsvReader<'_> {
             self.unknown_columns = unknown;
             record = self.records.next()?;
         }
-        let columns = self.columns.get_or_insert_with(|| WITHOUT_HEADER.to_vec());
+        let columns = self.columns.get_or_insert_with(|| COLUMNS_WITHOUT_HEADER.to_vec());
         for field in &mut record.fields {
             let cell = without_guard(field).trim();
             if cell.len() < field.len() {
@@ -206,9 +207,11 @@ mod tests {
     #[test]
     fn a_bare_list_is_read_with_its_line_numbers() {
         let expected = [(1, "a@example.com".to_owned()), (4, "b@example.com".to_owned())];
-        for break_ in ["\n", "\r\n", "\r"] {
-            for end in ["", break_] {
-                let text = format!("\u{feff}a@example.com{break_}{break_}  {break_} b@example.com {end}");
+        for line_break in ["\n", "\r\n", "\r"] {
+            for end in ["", line_break] {
+                let text = format!(
+                    "\u{feff}a@example.com{line_break}{line_break}  {line_break} b@example.com {end}"
+                );
                 assert_eq!(addresses(&text), expected, "{text:?}");
             }
         }

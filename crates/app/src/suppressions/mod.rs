@@ -48,7 +48,7 @@ impl App {
         let mut valid = Vec::new();
         let checked: Vec<Result<(), Vec<FieldProblem>>> =
             request.iter().map(|request| request.check(now).map(|new| valid.push(new))).collect();
-        let store = self.recording(by, Operation::SuppressionsAdd, AuditSubject::Suppressions(server_id));
+        let store = self.audited_store(by, Operation::SuppressionsAdd, AuditSubject::Suppressions(server_id));
         let mut added = store.add_suppressions(server_id, valid).await?.into_iter();
         let results = checked
             .into_iter()
@@ -68,7 +68,8 @@ impl App {
             .iter()
             .map(|address| check::check_address(address).map(|address| valid.push(address.into())))
             .collect();
-        let store = self.recording(by, Operation::SuppressionsRemove, AuditSubject::Suppressions(server_id));
+        let store =
+            self.audited_store(by, Operation::SuppressionsRemove, AuditSubject::Suppressions(server_id));
         let mut removed = store.remove_suppressions(server_id, valid).await?.into_iter();
         let results = checked
             .into_iter()

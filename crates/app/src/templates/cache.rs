@@ -10,18 +10,19 @@ use postroad_model::{ServerId, TemplateId};
 use super::compiled::CompiledTemplate;
 
 /// Maximum total size of the cached templates.
-const BYTES_MAX: usize = 64 << 20;
+const CACHE_BYTES_MAX: usize = 64 << 20;
 
 /// Server, template and version.
 type Key = (ServerId, TemplateId, i64);
 
 #[derive(Debug, Default)]
 pub(super) struct CompiledCache {
-    kept: Mutex<CacheEntries>,
+    cache: Mutex<CacheEntries>,
 }
 
 #[derive(Debug, Default)]
 struct CacheEntries {
+    /// Each template with the number of its last use.
     entries: HashMap<Key, (Arc<CompiledTemplate>, u64)>,
     bytes: usize,
     /// Counts uses, to find the least recently used entry.
@@ -30,26 +31,26 @@ struct CacheEntries {
 
 impl CompiledCache {
     pub(super) fn find(&self, key: Key) -> Option<Arc<CompiledTemplate>> {
-        let mut kept = self.kept.lock();
-        kept.uses += 1;
-        let now = kept.uses;
-        let (compiled, used) = kept.entries.get_mut(&key)?;
-        *used = now;
+        let mut cache = self.cache.lock();
+        cache.uses += 1;
+        let use_number = cache.uses;
+        let (compiled, used) = cache.entries.get_mut(&key)?;
+        *used = use_number;
         Some(Arc::clone(compiled))
     }
 
     pub(super) fn put(&self, key: Key, compiled: Arc<CompiledTemplate>) {
-        let mut kept = self.kept.lock();
-        kept.uses += 1;
-        let now = kept.uses;
-        kept.bytes += compiled.bytes;
-        if let Some((before, _)) = kept.entries.insert(key, (compiled, now)) {
-            kept.bytes -= before.bytes;
+        let mut cache = self.cache.lock();
+        cache.uses += 1;
+        let use_number = cache.uses;
+        cache.bytes += compiled.bytes;
+        if let Some((before, _)) = cache.entries.insert(key, (compiled, use_number)) {
+            cache.bytes -= before.bytes;
         }
-        while kept.bytes > BYTES_MAX && kept.entries.len() > 1 {
-            let oldest = kept.entries.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| *key);
-            let Some((removed, _)) = oldest.and_then(|oldest| kept.entries.remove(&oldest)) else { break };
-            kept.bytes -= removed.bytes;
+        while cache.bytes > CACHE_BYTES_MAX && cache.entries.len() > 1 {
+            let oldest = cache.entries.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| *key);
+            let Some((removed, _)) = oldest.and_then(|oldest| cache.entries.remove(&oldest)) else { break };
+            cache.bytes -= removed.bytes;
         }
     }
 }

@@ -14,10 +14,10 @@ use super::render::run_blocking;
 use crate::access::Operation;
 use crate::accounts::{Created, CreationKey};
 use crate::{App, Caller, FieldProblem};
-use postroad_store::{StoreError, Updated};
+use postroad_store::{StoreError, UpdateResult};
 
 /// Maximum number of times that a change is tried: it is tried again if somebody else saved a version meanwhile.
-const CHANGE_TRIES: usize = 10;
+const CHANGE_TRIES_MAX: usize = 10;
 
 /// A template and, if named, one of its versions.
 #[derive(Debug)]
@@ -37,11 +37,11 @@ impl App {
         key: Option<CreationKey>,
     ) -> Result<Created<FoundTemplate>, TemplateRefusal> {
         let key = key.map(|key| key.of_server(caller.server_id));
-        if let Some(made) = self.find_template_created_before(caller, publish, key.as_ref()).await? {
-            return Ok(made);
+        if let Some(earlier) = self.find_template_created_before(caller, publish, key.as_ref()).await? {
+            return Ok(earlier);
         }
         let mut problems = Vec::new();
-        let kind = checked_kind(fields.kind.as_deref(), &mut problems);
+        let kind = parse_kind(fields.kind.as_deref(), &mut problems);
         let alias = fields.alias.clone().flatten();
         content::check_alias(alias.as_deref(), &mut problems);
         let name = fields.name.clone().unwrap_or_default();
@@ -51,15 +51,19 @@ impl App {
         let new = NewTemplate { server_id: caller.server_id, alias, name, kind, content };
         let subject = AuditSubject::NewTemplate(caller.server_id, new.name.clone());
         let creation = key.as_ref().map(|key| (caller.account_id, key));
-        let store =
-            self.recording_creation(&caller.requester(), Operation::TemplatesCreate, subject, creation);
+        let store = self.audited_store_for_creation(
+            &caller.requester(),
+            Operation::TemplatesCreate,
+            subject,
+            creation,
+        );
         let alias = new.alias.clone();
         let created = store.create_template(new, TEMPLATES_PER_SERVER).await;
         // A concurrent call with the same idempotency key may have created the template, and reached the limit with it.
         if matches!(created, Err(StoreError::Conflict | StoreError::LimitReached))
-            && let Some(made) = self.find_template_created_before(caller, publish, key.as_ref()).await?
+            && let Some(earlier) = self.find_template_created_before(caller, publish, key.as_ref()).await?
         {
-            return Ok(made);
+            return Ok(earlier);
         }
         let created = match created {
             Ok(created) => created,
@@ -82,7 +86,7 @@ impl App {
         publish: bool,
         key: Option<&CreationKey>,
     ) -> Result<Option<Created<FoundTemplate>>, TemplateRefusal> {
-        let Some(id) = self.find_created_on_server(caller.account_id, key).await? else { return Ok(None) };
+        let Some(id) = self.find_created_id_on_server(caller.account_id, key).await? else { return Ok(None) };
         let mut value = self.find_template(caller, TemplateRef::Id(TemplateId(id)), None).await?;
         // The first call may have ended before it published.
         if publish && value.template.published.is_none() {
@@ -109,7 +113,7 @@ impl App {
             let changed = self.change_once(caller, template.clone(), if_latest, fields.clone()).await;
             let is_overtaken =
                 if_latest.is_none() && matches!(changed, Err(TemplateRefusal::OtherVersion(_)));
-            if !is_overtaken || tries == CHANGE_TRIES {
+            if !is_overtaken || tries == CHANGE_TRIES_MAX {
                 break changed?;
             }
             tries += 1;
@@ -156,15 +160,15 @@ impl App {
         let if_latest = if_latest.or(has_content.then_some(latest));
         let change = TemplateChange { if_latest, alias, name, content };
         let subject = AuditSubject::Template(caller.server_id, id);
-        let store = self.recording(&caller.requester(), Operation::TemplatesUpdate, subject);
+        let store = self.audited_store(&caller.requester(), Operation::TemplatesUpdate, subject);
         let alias = change.alias.clone().flatten();
         let changed = store.change_template(caller.server_id, id, change, VERSIONS_KEPT).await;
         self.inner.templates.forget();
         match changed {
             Err(StoreError::Conflict) => Err(self.taken_refusal(caller, alias, Some(id)).await?),
             changed => match changed? {
-                Updated::Done(template) => Ok(template),
-                Updated::OtherVersion(version) => Err(TemplateRefusal::OtherVersion(version)),
+                UpdateResult::Done(template) => Ok(template),
+                UpdateResult::OtherVersion(version) => Err(TemplateRefusal::OtherVersion(version)),
             },
         }
     }
@@ -202,7 +206,7 @@ impl App {
         let template =
             store.find_template(caller.server_id, template).await?.ok_or(TemplateRefusal::NotFound)?;
         let subject = AuditSubject::Template(caller.server_id, template.id);
-        let store = self.recording(&caller.requester(), Operation::TemplatesDelete, subject);
+        let store = self.audited_store(&caller.requester(), Operation::TemplatesDelete, subject);
         store.delete_template(caller.server_id, template.id).await?;
         self.inner.templates.forget();
         Ok(template.id)
@@ -239,7 +243,7 @@ impl App {
         // failed rollback, which would publish yet another version.
         let mut found = self.find_template(caller, TemplateRef::Id(id), Some(version)).await?;
         let subject = AuditSubject::Template(caller.server_id, id);
-        let store = self.recording(&caller.requester(), operation, subject);
+        let store = self.audited_store(&caller.requester(), operation, subject);
         let published = store.publish_template(caller.server_id, id, version).await;
         self.inner.templates.forget();
         found.template = published?;
@@ -277,10 +281,12 @@ impl App {
         name: &str,
         problems: &mut Vec<FieldProblem>,
     ) -> Result<Option<TemplateId>, TemplateRefusal> {
-        let found = self.inner.store.find_template(caller.server_id, reference(name)).await?;
+        let found = self.inner.store.find_template(caller.server_id, parse_template_ref(name)).await?;
         let layout = found.filter(|layout| layout.kind == TemplateKind::Layout);
         if layout.is_none() {
-            let TemplateRefusal::Validation(problem) = TemplateRefusal::no_layout() else { return Ok(None) };
+            let TemplateRefusal::Validation(problem) = TemplateRefusal::layout_not_found() else {
+                return Ok(None);
+            };
             problems.extend(problem);
         }
         Ok(layout.map(|layout| layout.id))
@@ -288,7 +294,7 @@ impl App {
 }
 
 /// Parses an id or alias. An alias begins with a letter, an id does not.
-pub(crate) fn reference(name: &str) -> TemplateRef {
+pub(crate) fn parse_template_ref(name: &str) -> TemplateRef {
     match name.parse() {
         Ok(id) => TemplateRef::Id(TemplateId(id)),
         // The name is longer than any alias, so no template has it. Id 0, which no template has, avoids copying a long
@@ -298,7 +304,7 @@ pub(crate) fn reference(name: &str) -> TemplateRef {
     }
 }
 
-fn checked_kind(text: Option<&str>, problems: &mut Vec<FieldProblem>) -> TemplateKind {
+fn parse_kind(text: Option<&str>, problems: &mut Vec<FieldProblem>) -> TemplateKind {
     let kind = text.map_or(Some(TemplateKind::Standard), TemplateKind::parse);
     if kind.is_none() {
         problems.push(FieldProblem::new("/type", "`type` should be `standard` or `layout`"));

@@ -37,7 +37,7 @@ pub(super) struct CompiledTemplate {
     /// Approximate memory in bytes.
     pub(super) bytes: usize,
     /// Duration of the last successful rendering, in microseconds; 0 before the first.
-    last_us: AtomicU64,
+    last_render_us: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ impl CompiledTemplate {
             return Err(problems);
         }
         let bytes = locales.values().chain([&texts]).map(CompiledTexts::bytes).sum();
-        Ok(Self { texts, locales, layout: content.layout, bytes, last_us: AtomicU64::new(0) })
+        Ok(Self { texts, locales, layout: content.layout, bytes, last_render_us: AtomicU64::new(0) })
     }
 
     /// The languages that have their own texts.
@@ -76,7 +76,7 @@ impl CompiledTemplate {
     }
 
     /// All texts, to collect their variables.
-    pub(super) fn each_text(&self) -> impl Iterator<Item = &CompiledText> {
+    pub(super) fn all_texts(&self) -> impl Iterator<Item = &CompiledText> {
         self.locales
             .values()
             .chain([&self.texts])
@@ -84,7 +84,7 @@ impl CompiledTemplate {
     }
 
     /// All texts, each with the name of the field that it comes from.
-    pub(super) fn each_part(&self) -> impl Iterator<Item = (String, &CompiledText)> {
+    pub(super) fn all_parts(&self) -> impl Iterator<Item = (String, &CompiledText)> {
         let of_default = [(String::new(), &self.texts)];
         let of_locales = self.locales.iter().map(|(name, texts)| (format!("locales/{name}/"), texts));
         of_default.into_iter().chain(of_locales).flat_map(|(prefix, texts)| {
@@ -95,7 +95,7 @@ impl CompiledTemplate {
 
     /// Whether rendering is expected to take at most `limit_us`, judged by the last rendering.
     pub(super) fn is_quick(&self, limit_us: u64) -> bool {
-        (1..=limit_us).contains(&self.last_us.load(Ordering::Relaxed))
+        (1..=limit_us).contains(&self.last_render_us.load(Ordering::Relaxed))
     }
 
     /// Renders the texts of a mail in a language, with a layout around the bodies.
@@ -105,11 +105,11 @@ impl CompiledTemplate {
         model: &Model,
         locale: Option<&str>,
     ) -> Result<RenderedTemplate, RenderFailure> {
-        self.render_in(&context_of(model, locale), layout, model, locale)
+        self.render_with_context(&context_of(model, locale), layout, model, locale)
     }
 
     /// Like `render`, for a message of a batch: takes the work from the batch's remaining budget.
-    pub(super) fn render_of_batch(
+    pub(super) fn render_in_batch(
         &self,
         batch: &BatchWork,
         layout: Option<&Self>,
@@ -122,12 +122,12 @@ impl CompiledTemplate {
             return Err(RenderFailure::Failed { part: String::new(), line: 0, message: message.to_owned() });
         }
         let context = context_of(model, locale);
-        let rendered = self.render_in(&context, layout, model, locale);
-        batch.spend(context.spent());
+        let rendered = self.render_with_context(&context, layout, model, locale);
+        batch.spend(context.units_spent());
         rendered
     }
 
-    fn render_in(
+    fn render_with_context(
         &self,
         context: &Arc<Context>,
         layout: Option<&Self>,
@@ -135,7 +135,7 @@ impl CompiledTemplate {
         locale: Option<&str>,
     ) -> Result<RenderedTemplate, RenderFailure> {
         let started = Instant::now();
-        let mut left = OUTPUT_BYTES_MAX;
+        let mut bytes_left = OUTPUT_BYTES_MAX;
         let mut rendered = RenderedTemplate::default();
         let fields: [(&str, Select, &mut Option<String>); 3] = [
             ("subject", |texts| texts.subject.as_ref(), &mut rendered.subject),
@@ -144,27 +144,27 @@ impl CompiledTemplate {
         ];
         for (field, select, out) in fields {
             let Some((text, prefix)) = self.find(locale, select) else { continue };
-            let failed = |prefix: String, text: &CompiledText| {
+            let failure_in = |prefix: String, text: &CompiledText| {
                 let part = format!("{prefix}{}", text.field);
-                move |failure| explain(part, failure)
+                move |failure| to_render_failure(part, failure)
             };
-            let mut made = text.render(context, model, left).map_err(failed(prefix, text))?;
+            let mut output = text.render(context, model, bytes_left).map_err(failure_in(prefix, text))?;
             if let Some((text, prefix)) =
-                layout.filter(|_| field != "subject").and_then(|l| l.find(locale, select))
+                layout.filter(|_| field != "subject").and_then(|layout| layout.find(locale, select))
             {
                 let content = match field {
-                    "html_body" => Value::from_safe_string(made),
-                    _ => Value::from(made),
+                    "html_body" => Value::from_safe_string(output),
+                    _ => Value::from(output),
                 };
-                let around = context.around(content);
-                let failed = failed(format!("layout/{prefix}"), text);
-                made = text.render(&around, model, left).map_err(failed)?;
+                let layout_context = context.for_layout(content);
+                let failure_in_layout = failure_in(format!("layout/{prefix}"), text);
+                output = text.render(&layout_context, model, bytes_left).map_err(failure_in_layout)?;
             }
-            left -= made.len();
-            *out = Some(made);
+            bytes_left -= output.len();
+            *out = Some(output);
         }
         check_subject(&mut rendered)?;
-        self.last_us.store((started.elapsed().as_micros() as u64).max(1), Ordering::Relaxed);
+        self.last_render_us.store((started.elapsed().as_micros() as u64).max(1), Ordering::Relaxed);
         Ok(rendered)
     }
 
@@ -193,7 +193,8 @@ impl CompiledTexts {
         let mut text = |field: &'static str, source: Option<&str>, escaping| {
             let compiled = engine.compile(field, source?, escaping);
             let part = format!("{prefix}{field}");
-            let all = |found: Vec<_>| found.into_iter().map(move |found| problem(part.clone(), found));
+            let all =
+                |found: Vec<_>| found.into_iter().map(move |found| template_problem(part.clone(), found));
             compiled.map_err(|found| problems.extend(all(found))).ok()
         };
         let subject = text("subject", texts.subject.as_deref(), Escaping::None);
@@ -216,25 +217,28 @@ impl CompiledTexts {
     }
 }
 
-pub(super) fn problem(part: String, (position, message): (SourcePosition, String)) -> TemplateProblem {
+pub(super) fn template_problem(
+    part: String,
+    (position, message): (SourcePosition, String),
+) -> TemplateProblem {
     TemplateProblem { part, line: position.line, column: position.column, message }
 }
 
 /// Normal form of a language tag: language in lower case, script capitalised, region in upper case.
 /// Empty if the text cannot be a language tag.
 pub(super) fn canonical_locale(text: &str) -> String {
-    let part = |(at, part): (usize, &str)| match (at, part.len()) {
-        (0, _) => part.to_ascii_lowercase(),
-        (_, 2) => part.to_ascii_uppercase(),
-        (_, 4) => part[..1].to_ascii_uppercase() + &part[1..].to_ascii_lowercase(),
-        _ => part.to_ascii_lowercase(),
+    let canonical = |(index, subtag): (usize, &str)| match (index, subtag.len()) {
+        (0, _) => subtag.to_ascii_lowercase(),
+        (_, 2) => subtag.to_ascii_uppercase(),
+        (_, 4) => subtag[..1].to_ascii_uppercase() + &subtag[1..].to_ascii_lowercase(),
+        _ => subtag.to_ascii_lowercase(),
     };
     let is_tag = text.len() <= 35
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     if !is_tag {
         return String::new();
     }
-    text.split(['-', '_']).enumerate().map(part).collect::<Vec<_>>().join("-")
+    text.split(['-', '_']).enumerate().map(canonical).collect::<Vec<_>>().join("-")
 }
 
 /// A subject is one line: line breaks from a variable would begin another header.
@@ -258,7 +262,7 @@ fn position_text(part: &str, line: usize) -> String {
     if line == 0 { format!("`{part}`") } else { format!("`{part}`, line {line}") }
 }
 
-fn explain(part: String, failure: TextFailure) -> RenderFailure {
+fn to_render_failure(part: String, failure: TextFailure) -> RenderFailure {
     match failure {
         TextFailure::VariableMissing { variable, position, nearest } => {
             let hint = nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();

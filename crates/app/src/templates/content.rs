@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use postroad_store::{Template, TemplateContent, TemplateFormat, TemplateKind, TemplateTexts};
 
-use super::compiled::{CompiledTemplate, Model, Problems, canonical_locale, problem};
+use super::compiled::{CompiledTemplate, Model, Problems, canonical_locale, template_problem};
 use super::engine::Engine;
 use super::language::{Lookup, Segment, SourcePosition, TemplateProblem, check};
 use super::limits::{
     ALIAS_BYTES_MAX, BODY_BYTES_MAX, CONTENT_BYTES_MAX, LOCALES_MAX, NAME_CHARS_MAX, SAMPLE_BYTES_MAX,
     SUBJECT_BYTES_MAX,
 };
-use super::markup::{Styles, check_css, inline_css, mjml_to_html, plain_text, position_of_styles};
+use super::markup::{StyleElements, check_css, inline_css, mjml_to_html, plain_text, position_of_styles};
 use super::refusal::TemplateRefusal;
-use super::work::CONTENT;
+use super::work::CONTENT_VARIABLE;
 use crate::FieldProblem;
 
 /// The texts of one language as given by the caller.
@@ -82,7 +82,7 @@ impl TemplateFields {
             content.inline_css = inline_css;
         }
         if let Some(locales) = self.locales {
-            content.locales = checked_locales(locales, problems);
+            content.locales = check_locales(locales, problems);
         }
         if let Some(sample) = self.sample_model {
             let bytes = sample
@@ -119,7 +119,7 @@ pub(super) fn check_name(name: &str, problems: &mut Vec<FieldProblem>) {
     }
 }
 
-fn checked_locales(
+fn check_locales(
     locales: Vec<(String, TextFields)>,
     problems: &mut Vec<FieldProblem>,
 ) -> BTreeMap<String, TemplateTexts> {
@@ -134,9 +134,9 @@ fn checked_locales(
         let is_tag = (2..=8).contains(&name.split('-').next().unwrap_or_default().len())
             && name.split('-').all(|part| (1..=8).contains(&part.len()))
             && name.starts_with(|c: char| c.is_ascii_alphabetic());
-        let shown: String = tag.chars().take(40).collect();
+        let excerpt: String = tag.chars().take(40).collect();
         if !is_tag {
-            let message = format!("`{shown}` is not a language tag such as `de` or `de-AT`");
+            let message = format!("`{excerpt}` is not a language tag such as `de` or `de-AT`");
             problems.push(FieldProblem::new("/locales", message));
             continue;
         }
@@ -147,7 +147,7 @@ fn checked_locales(
             ..TemplateTexts::default()
         };
         if checked.insert(name, texts).is_some() {
-            problems.push(FieldProblem::new("/locales", format!("`locales` has `{shown}` twice")));
+            problems.push(FieldProblem::new("/locales", format!("`locales` has `{excerpt}` twice")));
         }
     }
     checked
@@ -222,9 +222,8 @@ pub(super) fn build(
 
 /// Checks that each body of a layout uses `{{ content }}`, the content that the layout surrounds.
 fn check_layout(compiled: &CompiledTemplate) -> Result<(), TemplateRefusal> {
-    let is_content =
-        |lookup: &Lookup| matches!(lookup.path.as_deref(), Some([Segment::Name(name)]) if name == CONTENT);
-    let without_content = compiled.each_part().filter(|(_, text)| !text.lookups().iter().any(is_content));
+    let is_content = |lookup: &Lookup| matches!(lookup.path.as_deref(), Some([Segment::Name(name)]) if name == CONTENT_VARIABLE);
+    let without_content = compiled.all_parts().filter(|(_, text)| !text.lookups().iter().any(is_content));
     let mut parts: Vec<String> = without_content.map(|(part, _)| part).collect();
     // HTML, and the plain text generated from it, are one part.
     parts.dedup();
@@ -237,7 +236,7 @@ fn check_layout(compiled: &CompiledTemplate) -> Result<(), TemplateRefusal> {
 
 /// Problem of a whole part.
 fn problem_without_position(part: &str, message: &str) -> TemplateProblem {
-    problem(part.to_owned(), (SourcePosition { line: 0, column: 0 }, message.to_owned()))
+    template_problem(part.to_owned(), (SourcePosition { line: 0, column: 0 }, message.to_owned()))
 }
 
 fn build_texts(
@@ -259,7 +258,7 @@ fn build_texts(
         [("subject", &texts.subject), ("html_body", &texts.html_body), ("plain_body", &texts.plain_body)]
     {
         let found = text.as_deref().and_then(|text| check(text).err()).unwrap_or_default();
-        problems.extend(found.into_iter().map(|found| problem(format!("{prefix}{field}"), found)));
+        problems.extend(found.into_iter().map(|found| template_problem(format!("{prefix}{field}"), found)));
     }
     if problems.len() > before {
         return;
@@ -274,30 +273,30 @@ fn build_texts(
     let html = match html {
         Ok(html) => html,
         Err(found) => {
-            problems.push(problem(part, found));
+            problems.push(template_problem(part, found));
             return;
         }
     };
     if texts.plain_body.is_none() {
         texts.built_plain = Some(plain_text(&html));
     }
-    let styles = if kind == TemplateKind::Layout { Styles::Kept } else { Styles::Removed };
+    let styles = if kind == TemplateKind::Layout { StyleElements::Keep } else { StyleElements::Remove };
     let built = if inlines_css { inline_css(&html, styles) } else { Ok(html) };
     match built {
         Ok(built) if built.len() > BODY_BYTES_MAX => {
             let message = format!("the HTML generated from it is longer than {BODY_BYTES_MAX} bytes");
-            problems.push(problem(part, (SourcePosition { line: 0, column: 0 }, message)));
+            problems.push(template_problem(part, (SourcePosition { line: 0, column: 0 }, message)));
         }
         Ok(built) => texts.built_html = (built != source).then_some(built),
         Err(error) => {
             let message = format!("the styles cannot be written into the elements: {error}");
-            problems.push(problem(part, (position_of_styles(source), message)));
+            problems.push(template_problem(part, (position_of_styles(source), message)));
         }
     }
 }
 
 /// Name of a template in the data of sends: its alias, or its id if it has none.
-pub(super) fn shown_name(template: &Template) -> String {
+pub(super) fn alias_or_id(template: &Template) -> String {
     template.alias.clone().unwrap_or_else(|| template.id.to_string())
 }
 

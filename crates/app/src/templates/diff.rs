@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::TemplateRef;
-use similar::TextDiff as Lines;
+use similar::TextDiff as LineDiff;
 
 use super::compiled::{Model, RenderedTemplate};
 use super::refusal::TemplateRefusal;
-use super::render::{run, run_blocking};
+use super::render::{render_compiled, run_blocking};
 use crate::{App, Caller};
 
 /// A comparison that reaches this limit may report more changes than necessary.
@@ -49,8 +49,9 @@ impl App {
         let store = &self.inner.store;
         let template =
             store.find_template(caller.server_id, template).await?.ok_or(TemplateRefusal::NotFound)?;
-        let to = versions.1.unwrap_or(template.latest);
-        let from = versions.0.or(template.published).unwrap_or(template.latest);
+        let (from, to) = versions;
+        let to = to.unwrap_or(template.latest);
+        let from = from.or(template.published).unwrap_or(template.latest);
         let (server_id, id) = (caller.server_id, template.id);
         let before = self.compiled_template(server_id, id, from).await?;
         let after = self.compiled_template(server_id, id, to).await?;
@@ -64,8 +65,8 @@ impl App {
             let all: Vec<_> = [&*before, &*after].into_iter().chain(layouts.into_iter().flatten()).collect();
             Self::trial_model(&content, &all)
         };
-        let before = run(before, before_layout, model.clone(), locale.clone(), None).await?;
-        let after = run(after, after_layout, model.clone(), locale, None).await?;
+        let before = render_compiled(before, before_layout, model.clone(), locale.clone(), None).await?;
+        let after = render_compiled(after, after_layout, model.clone(), locale, None).await?;
         let parts = run_blocking(move || Ok(compare(before, after))).await?;
         Ok(TemplateDiff { from, to, model, parts })
     }
@@ -80,16 +81,16 @@ fn compare(before: RenderedTemplate, after: RenderedTemplate) -> Vec<TextDiff> {
     let parts = parts.into_iter().filter(|(_, from, to)| from.is_some() || to.is_some());
     parts
         .map(|(part, from, to)| {
-            let diff = unified(from.as_deref().unwrap_or_default(), to.as_deref().unwrap_or_default());
+            let diff = unified_diff(from.as_deref().unwrap_or_default(), to.as_deref().unwrap_or_default());
             TextDiff { part, from, to, diff }
         })
         .collect()
 }
 
-fn unified(from: &str, to: &str) -> String {
+fn unified_diff(from: &str, to: &str) -> String {
     if from == to {
         return String::new();
     }
-    let lines = Lines::configure().timeout(DIFF_TIME_MAX).diff_lines(from, to);
+    let lines = LineDiff::configure().timeout(DIFF_TIME_MAX).diff_lines(from, to);
     lines.unified_diff().context_radius(CONTEXT_LINES).missing_newline_hint(false).to_string()
 }

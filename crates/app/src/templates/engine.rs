@@ -11,13 +11,13 @@ use super::filters;
 use super::filters::texts::write_escaped;
 use super::invalid::invalid;
 use super::language::{self, Lookup, SourcePosition, check};
-use super::missing;
+use super::missing_variables;
 use super::text_failure::TextFailure;
 use super::work::{
-    BoundedOutput, Context, FUEL, OUTPUT_BYTES_MAX, TOO_MUCH_WORK, instructions_within, written,
+    BoundedOutput, Context, FUEL, OUTPUT_BYTES_MAX, TOO_MUCH_WORK, assumed_instructions, value_text,
 };
 
-const NAME: &str = "text";
+const TEXT_NAME: &str = "text";
 
 /// How variables are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
         ValueKind::String if matches!(state.auto_escape(), AutoEscape::Html) && !value.is_safe() => {
             write_escaped(out, value.as_str().unwrap_or_default()).map_err(Error::from)
         }
-        _ => out.write_str(&written(value)?).map_err(Error::from),
+        _ => out.write_str(&value_text(value)?).map_err(Error::from),
     }
 }
 
@@ -93,7 +93,7 @@ impl Engine {
             Escaping::None => self.plain.clone(),
         };
         let bytes = 4 * lowered.text.len() + 200 * lowered.lookups.len() + 4_096;
-        environment.add_template_owned(NAME, lowered.text).map_err(|error| {
+        environment.add_template_owned(TEXT_NAME, lowered.text).map_err(|error| {
             let message = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
             vec![(SourcePosition { line: error.line().unwrap_or(1), column: 1 }, message)]
         })?;
@@ -118,8 +118,8 @@ impl CompiledText {
         for lookup in &mut self.lookups {
             lookup.position = match positions.get_mut(&lookup.text) {
                 // The last position stays, for parts that were generated several times.
-                Some(left) if left.len() == 1 => left[0],
-                Some(left) => left.pop_front().unwrap_or(SourcePosition::UNKNOWN),
+                Some(remaining) if remaining.len() == 1 => remaining[0],
+                Some(remaining) => remaining.pop_front().unwrap_or(SourcePosition::UNKNOWN),
                 None => SourcePosition::UNKNOWN,
             };
         }
@@ -131,7 +131,7 @@ impl CompiledText {
         if !self.is_generated {
             return error.line().unwrap_or_default();
         }
-        let candidates = missing::lookups_of(error, &self.lookups);
+        let candidates = missing_variables::lookups_of(error, &self.lookups);
         candidates.iter().flatten().next().map_or(0, |lookup| lookup.position.line)
     }
 
@@ -143,26 +143,27 @@ impl CompiledText {
         bytes_max: usize,
     ) -> Result<String, TextFailure> {
         let mut output = BoundedOutput { bytes: Vec::new(), bytes_max };
-        let template = self.environment.get_template(NAME).map_err(|error| failed(&error, 0))?;
+        let template =
+            self.environment.get_template(TEXT_NAME).map_err(|error| to_text_failure(&error, 0))?;
         let root = Value::from_dyn_object(Arc::clone(context));
         let started = Instant::now();
         let rendered = template.render_captured_to(root, &mut output);
         let instructions = match &rendered {
             Ok(captured) => captured.state().fuel_levels().map_or(0, |(consumed, _)| consumed),
-            Err(_) => instructions_within(started.elapsed()),
+            Err(_) => assumed_instructions(started.elapsed()),
         };
-        context.note_instructions(instructions);
+        context.record_instructions(instructions);
         match rendered.map(drop) {
             Ok(()) => Ok(String::from_utf8(output.bytes).expect("minijinja writes UTF-8")),
-            Err(error) if error.kind() == ErrorKind::UndefinedError => {
-                Err(missing::explain(&error, self.line_of(&error), &self.lookups, model))
-            }
-            Err(error) => Err(failed(&error, self.line_of(&error))),
+            Err(error) if error.kind() == ErrorKind::UndefinedError => Err(
+                missing_variables::name_missing_variable(&error, self.line_of(&error), &self.lookups, model),
+            ),
+            Err(error) => Err(to_text_failure(&error, self.line_of(&error))),
         }
     }
 }
 
-fn failed(error: &Error, line: usize) -> TextFailure {
+fn to_text_failure(error: &Error, line: usize) -> TextFailure {
     let message = match error.kind() {
         ErrorKind::OutOfFuel => TOO_MUCH_WORK.to_owned(),
         ErrorKind::WriteFailure => format!("the rendered texts are larger than {OUTPUT_BYTES_MAX} bytes"),

@@ -33,6 +33,7 @@ impl App {
         self.with_version(template, version).await
     }
 
+    /// Adds to a template the named version, or else the newest, and the name of its layout.
     pub(super) async fn with_version(
         &self,
         template: Template,
@@ -91,15 +92,15 @@ impl App {
         server_id: ServerId,
         template: TemplateRef,
     ) -> Result<Arc<Template>, TemplateRefusal> {
-        let heads = &self.inner.templates.heads;
+        let recent = &self.inner.templates.recent;
         let key = (server_id, template);
-        if let Some(template) = heads.find(&key) {
+        if let Some(template) = recent.find(&key) {
             return Ok(template);
         }
-        let start = heads.start_read();
+        let start = recent.start_read();
         let found = self.inner.store.find_template(server_id, key.1.clone()).await?;
         let template = Arc::new(found.ok_or(TemplateRefusal::NotFound)?);
-        heads.put(key, Arc::clone(&template), start);
+        recent.put(key, Arc::clone(&template), start);
         Ok(template)
     }
 

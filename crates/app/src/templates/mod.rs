@@ -12,7 +12,7 @@ mod invalid;
 mod language;
 mod limits;
 mod markup;
-mod missing;
+mod missing_variables;
 mod refusal;
 mod render;
 mod render_failure;
@@ -28,7 +28,7 @@ use postroad_model::ServerId;
 use postroad_store::{Template, TemplateRef};
 
 pub use change::VersionRequest;
-pub(crate) use change::reference;
+pub(crate) use change::parse_template_ref;
 pub use compiled::{Model, RenderedTemplate};
 pub use content::{TemplateFields, TextFields};
 pub use diff::{TemplateDiff, TextDiff};
@@ -49,7 +49,7 @@ use crate::ttl_cache::TtlCache;
 pub(crate) struct Templates {
     engine: engine::Engine,
     /// Recently used templates without their texts, with the numbers of the newest and published versions.
-    heads: TtlCache<(ServerId, TemplateRef), Arc<Template>>,
+    recent: TtlCache<(ServerId, TemplateRef), Arc<Template>>,
     compiled: cache::CompiledCache,
 }
 
@@ -57,6 +57,6 @@ impl Templates {
     /// Forgets which versions are newest and published: after a change in this process, or if the cached numbers may be
     /// outdated. Compiled versions stay.
     pub(crate) fn forget(&self) {
-        self.heads.clear();
+        self.recent.clear();
     }
 }

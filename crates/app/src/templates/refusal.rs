@@ -35,14 +35,14 @@ impl From<StoreError> for TemplateRefusal {
             StoreError::NotFound => Self::NotFound,
             StoreError::Conflict => Self::AliasTaken,
             StoreError::InUse => Self::InUse,
-            StoreError::MissingReference => Self::no_layout(),
+            StoreError::MissingReference => Self::layout_not_found(),
             other => Self::Store(other.into()),
         }
     }
 }
 
 impl TemplateRefusal {
-    pub(super) fn no_layout() -> Self {
+    pub(super) fn layout_not_found() -> Self {
         let message = "There is no such layout on this server";
         Self::Validation(vec![FieldProblem::new("/layout", message)])
     }

@@ -7,7 +7,7 @@ use postroad_model::ServerId;
 use postroad_store::{Template, TemplateKind, TemplateRef};
 
 use super::compiled::{CompiledTemplate, Model, RenderedTemplate};
-use super::content::shown_name;
+use super::content::alias_or_id;
 use super::refusal::TemplateRefusal;
 use super::work::BatchWork;
 use crate::{App, Caller, Refusal};
@@ -36,7 +36,7 @@ pub(crate) struct TemplateMail {
 
 /// The published version of a template.
 struct PublishedTemplate {
-    head: Arc<Template>,
+    template: Arc<Template>,
     compiled: Arc<CompiledTemplate>,
     layout: Option<Arc<CompiledTemplate>>,
 }
@@ -54,7 +54,7 @@ impl App {
         let version = request.version.or(template.published).unwrap_or(template.latest);
         let compiled = self.compiled_template(caller.server_id, template.id, version).await?;
         let layout = self.layout_of(caller.server_id, &compiled).await?;
-        let rendered = run(compiled, layout, request.model, request.locale, None).await?;
+        let rendered = render_compiled(compiled, layout, request.model, request.locale, None).await?;
         Ok((template, version, rendered))
     }
 
@@ -67,38 +67,38 @@ impl App {
         locale: Option<String>,
         batch: Option<&Arc<BatchWork>>,
     ) -> Result<TemplateMail, TemplateRefusal> {
-        let found = match self.published(server_id, template.clone()).await {
+        let found = match self.find_published(server_id, template.clone()).await {
             // The cache may be outdated: a version may have been published meanwhile, or the cached version or its
             // layout deleted.
             Err(TemplateRefusal::VersionNotFound | TemplateRefusal::NotPublished) => {
                 self.inner.templates.forget();
-                self.published(server_id, template).await?
+                self.find_published(server_id, template).await?
             }
             other => other?,
         };
-        let PublishedTemplate { head, compiled, layout } = found;
-        let rendered = run(compiled, layout, model, locale, batch.cloned()).await?;
-        Ok(TemplateMail { rendered, template: shown_name(&head) })
+        let PublishedTemplate { template, compiled, layout } = found;
+        let rendered = render_compiled(compiled, layout, model, locale, batch.cloned()).await?;
+        Ok(TemplateMail { rendered, template: alias_or_id(&template) })
     }
 
     /// Finds the published version with its layout. `VersionNotFound` also if the layout is gone.
-    async fn published(
+    async fn find_published(
         &self,
         server_id: ServerId,
         template: TemplateRef,
     ) -> Result<PublishedTemplate, TemplateRefusal> {
-        let head = self.recent_template(server_id, template).await?;
+        let template = self.recent_template(server_id, template).await?;
         // A layout alone is not a mail.
-        if head.kind == TemplateKind::Layout {
+        if template.kind == TemplateKind::Layout {
             return Err(TemplateRefusal::NotFound);
         }
-        let version = head.published.ok_or(TemplateRefusal::NotPublished)?;
-        let compiled = self.compiled_template(server_id, head.id, version).await?;
+        let version = template.published.ok_or(TemplateRefusal::NotPublished)?;
+        let compiled = self.compiled_template(server_id, template.id, version).await?;
         let layout = match self.layout_of(server_id, &compiled).await {
             Err(TemplateRefusal::NotFound) => return Err(TemplateRefusal::VersionNotFound),
             layout => layout?,
         };
-        Ok(PublishedTemplate { head, compiled, layout })
+        Ok(PublishedTemplate { template, compiled, layout })
     }
 
     /// The layout of a template, in the layout's published version, or in its newest version if none is published.
@@ -115,18 +115,18 @@ impl App {
 }
 
 /// Renders a template, on a blocking thread unless the rendering is expected to be quick.
-pub(super) async fn run(
+pub(super) async fn render_compiled(
     compiled: Arc<CompiledTemplate>,
     layout: Option<Arc<CompiledTemplate>>,
     model: Model,
     locale: Option<String>,
     batch: Option<Arc<BatchWork>>,
 ) -> Result<RenderedTemplate, TemplateRefusal> {
-    let is_quick = compiled.is_quick(INLINE_US_MAX) && has_at_most(&model, INLINE_MODEL_VALUES_MAX);
+    let is_quick = compiled.is_quick(INLINE_US_MAX) && is_small(&model, INLINE_MODEL_VALUES_MAX);
     let work = move || {
         let (layout, locale) = (layout.as_deref(), locale.as_deref());
         let rendered = match &batch {
-            Some(batch) => compiled.render_of_batch(batch, layout, &model, locale),
+            Some(batch) => compiled.render_in_batch(batch, layout, &model, locale),
             None => compiled.render(layout, &model, locale),
         };
         rendered.map_err(TemplateRefusal::Render)
@@ -135,7 +135,7 @@ pub(super) async fn run(
 }
 
 /// Whether the model has at most this many values, and no long text.
-fn has_at_most(model: &Model, values_max: usize) -> bool {
+fn is_small(model: &Model, values_max: usize) -> bool {
     fn count(value: &serde_json::Value, left: &mut usize) -> bool {
         let Some(less) = left.checked_sub(1) else { return false };
         *left = less;
@@ -154,8 +154,8 @@ fn has_at_most(model: &Model, values_max: usize) -> bool {
 pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TemplateRefusal> + Send + 'static,
 ) -> Result<T, TemplateRefusal> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| {
+    let joined = tokio::task::spawn_blocking(work).await;
+    joined.map_err(|error| {
         if error.is_panic() {
             Refusal::Internal("work on a template panicked".to_owned())
         } else {

@@ -28,7 +28,7 @@ impl StandaloneTemplate {
 
     /// Paths of the variables, such as `user.name` and `items[].price`.
     pub fn variables(&self) -> Vec<String> {
-        variables::variables(&[&self.compiled])
+        variables::variable_names(&[&self.compiled])
     }
 
     pub fn suggested_model(&self) -> Model {

@@ -6,14 +6,14 @@ use std::iter;
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::{TemplateContent, TemplateKind, TemplateRef};
 
-use super::compiled::{CompiledTemplate, Model, Problems, RenderedTemplate, problem};
+use super::compiled::{CompiledTemplate, Model, Problems, RenderedTemplate, template_problem};
 use super::content::TemplateFields;
 use super::language::TemplateProblem;
 use super::refusal::TemplateRefusal;
 use super::render::run_blocking;
 use super::render_failure::RenderFailure;
 use super::work::BatchWork;
-use super::{missing, variables};
+use super::{missing_variables, variables};
 use crate::{App, Caller};
 
 /// Results of checking texts.
@@ -70,10 +70,11 @@ impl App {
         run_blocking(move || {
             let all: Vec<&CompiledTemplate> =
                 [Some(&compiled), layout.as_deref()].into_iter().flatten().collect();
-            let (variables, suggested_model) = (variables::variables(&all), variables::suggested_model(&all));
+            let (variables, suggested_model) =
+                (variables::variable_names(&all), variables::suggested_model(&all));
             let trial = Trial { compiled: &compiled, layout: layout.as_deref() };
             let (rendered, problems) = match &sample {
-                Some(sample) => trial.with_sample(sample),
+                Some(sample) => trial.try_sample_model(sample),
                 None => (trial.render(&suggested_model).ok(), Problems::new()),
             };
             Ok(Validation { problems, variables, suggested_model, rendered })
@@ -100,7 +101,7 @@ impl Trial<'_> {
 
     /// The mail in the default language, or the problems in any language. When the work limit of one batch is used up,
     /// the remaining languages are not tried.
-    fn with_sample(&self, model: &Model) -> (Option<RenderedTemplate>, Problems) {
+    fn try_sample_model(&self, model: &Model) -> (Option<RenderedTemplate>, Problems) {
         let work = BatchWork::default();
         let all = [Some(self.compiled), self.layout].into_iter().flatten();
         let languages: BTreeSet<&str> = all.flat_map(CompiledTemplate::languages).collect();
@@ -109,16 +110,16 @@ impl Trial<'_> {
             if work.is_used_up() {
                 break;
             }
-            let failure = match self.compiled.render_of_batch(&work, self.layout, model, language) {
-                Ok(made) => {
-                    rendered = rendered.or(Some(made));
+            let failure = match self.compiled.render_in_batch(&work, self.layout, model, language) {
+                Ok(mail) => {
+                    rendered = rendered.or(Some(mail));
                     continue;
                 }
                 Err(failure) => failure,
             };
-            let mut named = None;
+            let mut variable_name = None;
             if let RenderFailure::VariableMissing { variable, .. } = &failure {
-                named = Some(format!("`{variable}`"));
+                variable_name = Some(format!("`{variable}`"));
                 if !is_absence_listed {
                     is_absence_listed = true;
                     problems.extend(self.all_absent(model));
@@ -126,7 +127,7 @@ impl Trial<'_> {
             }
             let failure = problem_of(&failure);
             let is_listed = problems.iter().filter(|other| other.part == failure.part).any(|other| {
-                let is_named = named.as_ref().is_some_and(|name| other.message.contains(name));
+                let is_named = variable_name.as_ref().is_some_and(|name| other.message.contains(name));
                 is_named || (other.line, other.column) == (failure.line, failure.column)
             });
             if !is_listed {
@@ -138,12 +139,12 @@ impl Trial<'_> {
 
     /// The variables that the model lacks, in all texts; the first ones of a text if there are many.
     fn all_absent(&self, model: &Model) -> Problems {
-        let of_layout = self.layout.into_iter().flat_map(CompiledTemplate::each_part);
+        let of_layout = self.layout.into_iter().flat_map(CompiledTemplate::all_parts);
         let of_layout = of_layout.map(|(part, text)| (format!("layout/{part}"), text));
         let mut problems = Problems::new();
-        for (part, text) in self.compiled.each_part().chain(of_layout) {
-            let absent = missing::all_absent(text.lookups(), model).into_iter();
-            problems.extend(absent.map(|found| problem(part.clone(), found)));
+        for (part, text) in self.compiled.all_parts().chain(of_layout) {
+            let absent = missing_variables::all_absent(text.lookups(), model).into_iter();
+            problems.extend(absent.map(|found| template_problem(part.clone(), found)));
         }
         // `content` is never in the model: a layout gets it from the template. Other variables may be found twice,
         // because two texts may be generated from one field.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::compiled::{CompiledTemplate, Model};
 use super::engine::CompiledText;
 use super::language::{InputKind, Lookup, Segment};
-use super::work::CONTENT;
+use super::work::CONTENT_VARIABLE;
 
 /// Maximum number of names listed; a template can have any number of them.
 const NAMES_MAX: usize = 1_000;
@@ -13,7 +13,7 @@ const NAMES_MAX: usize = 1_000;
 const DEPTH_MAX: usize = 20;
 
 /// Paths of the variables, such as `user.name` and `items[].price`, sorted.
-pub(super) fn variables(templates: &[&CompiledTemplate]) -> Vec<String> {
+pub(super) fn variable_names(templates: &[&CompiledTemplate]) -> Vec<String> {
     let mut names: Vec<String> = used_paths(templates).map(|(path, _)| path_text(path)).collect();
     names.sort();
     names.dedup();
@@ -33,7 +33,7 @@ pub(super) fn suggested_model(templates: &[&CompiledTemplate]) -> Model {
     // Deep paths first: a name that is also used as a whole is then already an object.
     seen.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
     for (path, hint) in seen {
-        put(&mut root, path, path, hint);
+        insert_sample(&mut root, path, path, hint);
     }
     match root {
         Value::Object(model) => model,
@@ -42,9 +42,9 @@ pub(super) fn suggested_model(templates: &[&CompiledTemplate]) -> Model {
 }
 
 fn used_paths<'t>(templates: &'t [&CompiledTemplate]) -> impl Iterator<Item = (&'t [Segment], &'t Lookup)> {
-    let lookups = templates.iter().flat_map(|template| template.each_text()).flat_map(CompiledText::lookups);
+    let lookups = templates.iter().flat_map(|template| template.all_texts()).flat_map(CompiledText::lookups);
     let paths = lookups.filter_map(|lookup| lookup.path.as_deref().map(|path| (path, lookup)));
-    paths.filter(|(path, _)| !matches!(path, [Segment::Name(name)] if name == CONTENT))
+    paths.filter(|(path, _)| !matches!(path, [Segment::Name(name)] if name == CONTENT_VARIABLE))
 }
 
 fn path_text(path: &[Segment]) -> String {
@@ -63,10 +63,10 @@ fn path_text(path: &[Segment]) -> String {
     text
 }
 
-fn put(node: &mut Value, rest: &[Segment], whole: &[Segment], hint: InputKind) {
+fn insert_sample(node: &mut Value, rest: &[Segment], whole: &[Segment], hint: InputKind) {
     let Some((first, rest)) = rest.split_first() else {
         if node.is_null() {
-            *node = sample(whole, hint);
+            *node = sample_value(whole, hint);
         }
         return;
     };
@@ -76,7 +76,7 @@ fn put(node: &mut Value, rest: &[Segment], whole: &[Segment], hint: InputKind) {
                 *node = json!({});
             }
             if let Value::Object(map) = node {
-                put(map.entry(name.clone()).or_insert(Value::Null), rest, whole, hint);
+                insert_sample(map.entry(name.clone()).or_insert(Value::Null), rest, whole, hint);
             }
         }
         Segment::Entry => {
@@ -84,13 +84,13 @@ fn put(node: &mut Value, rest: &[Segment], whole: &[Segment], hint: InputKind) {
                 *node = json!([null]);
             }
             if let Some(entry) = node.get_mut(0) {
-                put(entry, rest, whole, hint);
+                insert_sample(entry, rest, whole, hint);
             }
         }
     }
 }
 
-fn sample(path: &[Segment], hint: InputKind) -> Value {
+fn sample_value(path: &[Segment], hint: InputKind) -> Value {
     match hint {
         InputKind::Number => json!(1),
         InputKind::Date => json!("2026-01-31T12:00:00Z"),

@@ -29,11 +29,11 @@ pub(crate) const OUTPUT_BYTES_MAX: usize = 5 << 20;
 /// Longest intermediate text, such as a joined list.
 pub(super) const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Depth limit of nested values, in a model or created by a template.
-const NESTED_MAX: usize = 200;
+const NESTING_MAX: usize = 200;
 /// The variable of a layout that holds its content.
-pub(super) const CONTENT: &str = "content";
+pub(super) const CONTENT_VARIABLE: &str = "content";
 /// Internal name of the rendering context; no variable can have this name.
-const CONTEXT: &str = "\0context";
+const CONTEXT_VARIABLE: &str = "\0context";
 
 /// Context of a rendering: the model, the language, and the remaining work.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Context {
     }
 
     /// The context for the layout around a text, with the remaining work.
-    pub(super) fn around(&self, content: Value) -> Arc<Self> {
+    pub(super) fn for_layout(&self, content: Value) -> Arc<Self> {
         Arc::new(Self {
             model: self.model.clone(),
             content: Some(content),
@@ -64,18 +64,18 @@ impl Context {
         })
     }
 
-    pub(super) fn note_instructions(&self, count: u64) {
+    pub(super) fn record_instructions(&self, count: u64) {
         self.instructions.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Work and instructions so far.
-    pub(super) fn spent(&self) -> u64 {
+    pub(super) fn units_spent(&self) -> u64 {
         WORK_MAX - self.work_left.load(Ordering::Relaxed) + self.instructions.load(Ordering::Relaxed)
     }
 
     /// The context that a filter is called in.
     pub(super) fn of(state: &State<'_, '_>) -> Result<Arc<Self>, Error> {
-        let context = state.lookup(CONTEXT).and_then(|value| value.downcast_object::<Self>());
+        let context = state.lookup(CONTEXT_VARIABLE).and_then(|value| value.downcast_object::<Self>());
         context.ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "a filter outside of a rendering"))
     }
 
@@ -91,7 +91,7 @@ impl Context {
 
     /// Charges the cost of reading a whole value. A part that occurs several times counts each time.
     pub(super) fn charge_value(&self, value: &Value) -> Result<(), Error> {
-        self.charge_nested(value, NESTED_MAX)
+        self.charge_nested(value, NESTING_MAX)
     }
 
     fn charge_nested(&self, value: &Value, levels: usize) -> Result<(), Error> {
@@ -124,30 +124,30 @@ impl Context {
 
 /// Assumed instructions of a rendering that failed after this time: minijinja reports instructions only for a rendering
 /// that succeeded.
-pub(super) fn instructions_within(time: Duration) -> u64 {
+pub(super) fn assumed_instructions(time: Duration) -> u64 {
     (time.as_micros() as u64).saturating_mul(INSTRUCTIONS_PER_US).min(FUEL)
 }
 
 /// Work that the renderings of one batch may do together.
 #[derive(Debug)]
 pub(crate) struct BatchWork {
-    left: AtomicU64,
+    units_left: AtomicU64,
 }
 
 impl Default for BatchWork {
     fn default() -> Self {
-        Self { left: AtomicU64::new(BATCH_WORK_MAX) }
+        Self { units_left: AtomicU64::new(BATCH_WORK_MAX) }
     }
 }
 
 impl BatchWork {
     pub(super) fn is_used_up(&self) -> bool {
-        self.left.load(Ordering::Relaxed) == 0
+        self.units_left.load(Ordering::Relaxed) == 0
     }
 
     pub(super) fn spend(&self, units: u64) {
-        let left = self.left.load(Ordering::Relaxed);
-        self.left.store(left.saturating_sub(units), Ordering::Relaxed);
+        let left = self.units_left.load(Ordering::Relaxed);
+        self.units_left.store(left.saturating_sub(units), Ordering::Relaxed);
     }
 }
 
@@ -159,10 +159,10 @@ impl Object for Context {
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
-        if key == CONTEXT {
+        if key == CONTEXT_VARIABLE {
             return Some(Value::from_dyn_object(Arc::clone(self)));
         }
-        if let Some(content) = self.content.as_ref().filter(|_| key == CONTENT) {
+        if let Some(content) = self.content.as_ref().filter(|_| key == CONTENT_VARIABLE) {
             return Some(content.clone());
         }
         self.model.get_attr(key).ok().filter(|value| !value.is_undefined())
@@ -185,7 +185,7 @@ pub(super) fn require(value: &Value) -> Result<(), Error> {
 }
 
 /// A value as written into a mail, without escaping: booleans as in JSON.
-pub(super) fn written(value: &Value) -> Result<Cow<'_, str>, Error> {
+pub(super) fn value_text(value: &Value) -> Result<Cow<'_, str>, Error> {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => Err(ErrorKind::UndefinedError.into()),
         ValueKind::Bool => Ok(if value.is_true() { "true" } else { "false" }.into()),

@@ -10,20 +10,20 @@ use serde_json::json;
 use super::{TimelineItem, TimelineKind};
 
 /// Prefix of the transcript line with the DNS answer.
-const DNS: &str = "-- DNS: ";
+const DNS_PREFIX: &str = "-- DNS: ";
 /// Prefix of the line about the time in the queue.
-const QUEUE: &str = "-- queue: ";
+const QUEUE_PREFIX: &str = "-- queue: ";
 
 pub(super) fn of_delivery(delivery: Delivery, transcript: Option<&str>) -> Vec<TimelineItem> {
     let Delivery { id, record } = delivery;
     let lines: Vec<&str> = transcript.unwrap_or_default().lines().collect();
-    let taken = Duration::from_micros(record.duration_us.unwrap_or(0).unsigned_abs());
-    let begun_at = record.at.minus(taken);
+    let duration = Duration::from_micros(record.duration_us.unwrap_or(0).unsigned_abs());
+    let begun_at = record.at.minus(duration);
     let mut items = Vec::new();
     if let Some(wait) = lines.iter().find_map(|line| wait_before(line, begun_at)) {
         items.push(wait);
     }
-    if let Some(answer) = lines.iter().find_map(|line| line.strip_prefix(DNS)) {
+    if let Some(answer) = lines.iter().find_map(|line| line.strip_prefix(DNS_PREFIX)) {
         let text = format!("The DNS says: {answer}");
         items.push(TimelineItem {
             at: begun_at,
@@ -62,7 +62,7 @@ pub(super) fn of_delivery(delivery: Delivery, transcript: Option<&str>) -> Vec<T
 
 /// Reads the line about the time in the queue: `waited 2.5 s because …`.
 fn wait_before(line: &str, begun_at: Timestamp) -> Option<TimelineItem> {
-    let (seconds, cause) = line.strip_prefix(QUEUE)?.strip_prefix("waited ")?.split_once(" s ")?;
+    let (seconds, cause) = line.strip_prefix(QUEUE_PREFIX)?.strip_prefix("waited ")?.split_once(" s ")?;
     let seconds: f64 = seconds.parse().ok()?;
     let since = begun_at.minus(Duration::try_from_secs_f64(seconds).ok()?);
     let cause = cause.strip_prefix("because ").unwrap_or(cause);

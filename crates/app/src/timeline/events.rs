@@ -27,10 +27,10 @@ impl App {
         events.drain(..events.len().saturating_sub(WEBHOOK_EVENTS_MAX));
         let ids: Vec<EventId> = events.iter().map(|event| event.id).collect();
         let attempts = store.list_attempts_of_events(server_id, ids, WEBHOOK_ATTEMPTS_MAX).await?;
-        let of = |event: &Event| {
+        let attempts_of = |event: &Event| {
             let own = attempts.iter().rev().filter(|attempt| attempt.attempt.event_id == event.id);
             own.cloned().collect()
         };
-        Ok(events.into_iter().map(|event| MessageEvent { attempts: of(&event), event }).collect())
+        Ok(events.into_iter().map(|event| MessageEvent { attempts: attempts_of(&event), event }).collect())
     }
 }

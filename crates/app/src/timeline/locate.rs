@@ -24,18 +24,18 @@ const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
 const PAGE_TIME_MAX: Duration = Duration::from_secs(8);
 /// Number of servers whose messages outside the index are read in one statement. Usually each server has a few thousand
 /// such messages at most.
-const SERVERS_AT_ONCE: usize = 32;
+const SERVERS_PER_STATEMENT: usize = 32;
 
 /// Messages that a text names.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Located {
+pub struct LocatedMessages {
     /// Newest first within a server.
     pub found: Vec<(ServerId, MessageId)>,
     /// Whether the time was up before everything was searched.
     pub is_cut: bool,
 }
 
-impl Located {
+impl LocatedMessages {
     fn of_server(server_id: ServerId, ids: impl Iterator<Item = MessageId>) -> Self {
         Self { found: ids.map(|id| (server_id, id)).collect(), is_cut: false }
     }
@@ -43,7 +43,11 @@ impl Located {
 
 impl App {
     /// Like `locate_messages`, for a page of the operator: checks the permission, and limits the time.
-    pub async fn locate_messages_as(&self, by: &Requester, text: &str) -> Result<Located, AccountRefusal> {
+    pub async fn locate_messages_as(
+        &self,
+        by: &Requester,
+        text: &str,
+    ) -> Result<LocatedMessages, AccountRefusal> {
         permit(&by.actor, Operation::InstallationStatus, Subject::Installation)
             .map_err(AccountRefusal::Denied)?;
         let _permit = self.inner.long_reads.permit_for_operators().await;
@@ -51,13 +55,17 @@ impl App {
     }
 
     /// Finds messages by id, token or Message-ID. `time_max` limits a search.
-    pub async fn locate_messages(&self, text: &str, time_max: Duration) -> Result<Located, StoreError> {
+    pub async fn locate_messages(
+        &self,
+        text: &str,
+        time_max: Duration,
+    ) -> Result<LocatedMessages, StoreError> {
         let store = &self.inner.store;
         if let Ok(id) = text.parse::<i64>() {
             let id = MessageId(id);
             let server_id = store.locate_message(id).await?;
-            return Ok(server_id.map_or_else(Located::default, |server_id| {
-                Located::of_server(server_id, std::iter::once(id))
+            return Ok(server_id.map_or_else(LocatedMessages::default, |server_id| {
+                LocatedMessages::of_server(server_id, std::iter::once(id))
             }));
         }
         let bare = text.trim_start_matches('<').trim_end_matches('>').to_owned();
@@ -67,8 +75,8 @@ impl App {
             let server_time_max = SERVER_TIME_MAX.min(time_max);
             let page = store.search(own.server_id, &filter, None, FOUND_MAX, server_time_max).await?;
             let is_cut = page.next.is_some() && page.items.len() < FOUND_MAX;
-            let located = Located::of_server(own.server_id, page.items.iter().map(|item| item.id));
-            return Ok(Located { is_cut, ..located });
+            let located = LocatedMessages::of_server(own.server_id, page.items.iter().map(|item| item.id));
+            return Ok(LocatedMessages { is_cut, ..located });
         }
         if bare.contains('@') {
             self.search_all_servers(MessageName::MessageId(bare), FOUND_MAX, time_max).await
@@ -83,14 +91,14 @@ impl App {
         name: MessageName,
         found_max: usize,
         time_max: Duration,
-    ) -> Result<Located, StoreError> {
-        let (store, begun) = (&self.inner.store, Instant::now());
-        let time_left = || Some(time_max.saturating_sub(begun.elapsed())).filter(|left| !left.is_zero());
+    ) -> Result<LocatedMessages, StoreError> {
+        let (store, started_at) = (&self.inner.store, Instant::now());
+        let time_left = || Some(time_max.saturating_sub(started_at.elapsed())).filter(|left| !left.is_zero());
         let mut servers = store.list_newest_messages().await?;
         servers.sort_unstable_by_key(|(_, newest)| Reverse(*newest));
         let servers: Vec<ServerId> = servers.into_iter().map(|(server_id, _)| server_id).collect();
-        let mut located = Located::default();
-        for group in servers.chunks(SERVERS_AT_ONCE) {
+        let mut located = LocatedMessages::default();
+        for group in servers.chunks(SERVERS_PER_STATEMENT) {
             if located.found.len() < found_max {
                 if time_left().is_none() {
                     located.is_cut = true;
@@ -141,9 +149,9 @@ mod tests {
         let host = DomainName::parse("mail.example.test").unwrap();
         let app = App::new(store, Arc::new(SystemClock), Limits::default(), host);
         let locate = async |time_max| app.locate_messages("abcdefghijklmnop", time_max).await.unwrap();
-        assert_eq!(locate(Duration::ZERO).await, Located::default(), "there is no server to look at");
+        assert_eq!(locate(Duration::ZERO).await, LocatedMessages::default(), "there is no server to look at");
         app.dev_setup().await.unwrap();
         assert!(locate(Duration::ZERO).await.is_cut);
-        assert_eq!(locate(Duration::from_mins(1)).await, Located::default());
+        assert_eq!(locate(Duration::from_mins(1)).await, LocatedMessages::default());
     }
 }

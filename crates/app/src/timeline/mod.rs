@@ -3,10 +3,11 @@
 
 mod attempt;
 mod events;
-mod fact;
 mod kind;
 mod locate;
+mod reschedule;
 mod rule;
+mod webhook_attempt;
 
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 pub use events::MessageEvent;
 pub use kind::TimelineKind;
-pub use locate::Located;
+pub use locate::LocatedMessages;
 pub use rule::refusal_rule;
 
 use crate::{App, LookupError};
@@ -54,9 +55,9 @@ impl App {
         let message = store.find_message(server_id, id).await?.ok_or(LookupError::NotFound)?;
         let mut events = store.list_events(server_id, id).await?;
         events.drain(..events.len().saturating_sub(ITEMS_MAX));
-        let mut items = vec![accepted(&message)];
+        let mut items = vec![acceptance_item(&message)];
         items.extend(events.iter().filter_map(kind::of_event));
-        items.extend(fact::of_reschedules(&message, store.list_reschedules(server_id, id).await?));
+        items.extend(reschedule::of_reschedules(&message, store.list_reschedules(server_id, id).await?));
         let transcripts = store.list_newest_transcripts(server_id, id, ITEMS_MAX).await?;
         let transcripts: HashMap<DeliveryId, String> = transcripts.into_iter().collect();
         for delivery in store.list_newest_deliveries(server_id, id, ITEMS_MAX).await? {
@@ -76,7 +77,7 @@ impl App {
     ) -> Result<Vec<TimelineItem>, StoreError> {
         let store = &self.inner.store;
         let attempts = store.list_attempts_of_events(server_id, events, WEBHOOK_ATTEMPTS_MAX).await?;
-        Ok(attempts.into_iter().rev().map(fact::of_webhook_attempt).collect())
+        Ok(attempts.into_iter().rev().map(webhook_attempt::of_webhook_attempt).collect())
     }
 }
 
@@ -90,7 +91,7 @@ fn in_order(mut items: Vec<TimelineItem>) -> Vec<TimelineItem> {
 }
 
 /// The acceptance, from the send itself: events of old messages may have been deleted.
-fn accepted(message: &Message) -> TimelineItem {
+fn acceptance_item(message: &Message) -> TimelineItem {
     let send = &message.send;
     let by = send.options.protocol.as_str();
     TimelineItem {

@@ -10,9 +10,9 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 /// How long a click waits for other clicks in the same message.
 pub const CLICK_WINDOW: Duration = Duration::from_secs(2);
 /// Clicks on this many different links within the window come from a scanner, not from a person.
-const LINKS_OF_A_BURST: usize = 3;
+const BURST_LINKS_MIN: usize = 3;
 /// Maximum number of clicks remembered per message.
-const REMEMBERED_MAX: usize = 32;
+const CLICKS_PER_MESSAGE_MAX: usize = 32;
 
 /// Recent clicks.
 #[derive(Debug, Default)]
@@ -25,11 +25,11 @@ pub struct RecentClicks {
 
 impl RecentClicks {
     /// Records a click.
-    pub fn note(&mut self, server_id: ServerId, message_id: MessageId, target: &str, at: Timestamp) {
+    pub fn record(&mut self, server_id: ServerId, message_id: MessageId, target: &str, at: Timestamp) {
         let mut hasher = DefaultHasher::new();
         target.hash(&mut hasher);
         let clicks = self.recent.entry((server_id, message_id)).or_default();
-        if clicks.len() < REMEMBERED_MAX {
+        if clicks.len() < CLICKS_PER_MESSAGE_MAX {
             clicks.push((at, hasher.finish()));
         }
     }
@@ -42,7 +42,7 @@ impl RecentClicks {
             clicks.iter().filter(|(other, _)| is_near(*other)).map(|(_, link)| *link).collect();
         links.sort_unstable();
         links.dedup();
-        links.len() >= LINKS_OF_A_BURST
+        links.len() >= BURST_LINKS_MIN
     }
 
     /// Forgets clicks that are too old to matter for waiting clicks; `oldest_waiting` is the time of the oldest waiting
@@ -75,7 +75,7 @@ mod tests {
     fn recent_clicks(clicks: &[(&str, i64)]) -> RecentClicks {
         let mut recent_clicks = RecentClicks::default();
         for (target, millis) in clicks {
-            recent_clicks.note(ServerId(1), MessageId(2), target, at(*millis));
+            recent_clicks.record(ServerId(1), MessageId(2), target, at(*millis));
         }
         recent_clicks
     }

@@ -7,7 +7,7 @@ use postroad_model::{AccountId, AccountScope, EmailAddress, InvitationId, Limite
 use postroad_store::{AuditSubject, Invitation, InvitationFilter, NewInvitation, StoreError};
 
 use super::visitor::Visitor;
-use super::{NewSession, UserRefusal, read_email, read_name};
+use super::{NewSession, UserRefusal, parse_email, parse_person_name};
 use crate::App;
 use crate::access::{Actor, Operation};
 use crate::accounts::{AccountRefusal, CallLimit, Created, CreationKey, ObjectKind, Requester, page};
@@ -18,8 +18,8 @@ use crate::send::IdempotencyRequest;
 const INVITATION_TIME: Duration = Duration::from_hours(7 * 24);
 /// Number of times a refused call looks for an invitation that a concurrent call with the same idempotency key may be
 /// creating.
-const CREATED_LOOKUPS_MAX: usize = 10;
-const CREATED_LOOKUP_PAUSE: Duration = Duration::from_millis(100);
+const CONCURRENT_LOOKUPS_MAX: usize = 10;
+const CONCURRENT_LOOKUP_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of people and open invitations of one account.
 pub(super) const PEOPLE_MAX: usize = 1_000;
 
@@ -38,7 +38,7 @@ pub struct InvitationRequest {
 
 /// A new invitation, as the answer to its creator shows it.
 #[derive(Clone)]
-pub struct Invited {
+pub struct CreatedInvitation {
     pub invitation: Invitation,
     /// The link, shown only to the operator and only once. Whoever opens the link chooses the invited person's
     /// password, and learns whether somebody has that address already.
@@ -47,9 +47,9 @@ pub struct Invited {
     pub limit: Option<CallLimit>,
 }
 
-impl std::fmt::Debug for Invited {
+impl std::fmt::Debug for CreatedInvitation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Invited").field("invitation", &self.invitation.id).finish_non_exhaustive()
+        f.debug_struct("CreatedInvitation").field("invitation", &self.invitation.id).finish_non_exhaustive()
     }
 }
 
@@ -61,17 +61,17 @@ impl App {
         &self,
         by: &Requester,
         request: InvitationRequest,
-    ) -> Result<Created<Invited>, AccountRefusal> {
+    ) -> Result<Created<CreatedInvitation>, AccountRefusal> {
         let operation = Operation::UsersInvite;
-        let account_id = self.account_of(by, operation, request.account).await?;
+        let account_id = self.permitted_account_id(by, operation, request.account).await?;
         // Count before looking up the idempotency key. If the count includes the invitation of a concurrent call with
         // the same key, the look-up finds that invitation, so this call is not refused for the maximum number of
         // people.
         let people = self.inner.store.count_objects(account_id, LimitedObject::Users).await?;
-        if let Some(made) = self.find_invitation_created_before(account_id, &request).await? {
-            return Ok(made);
+        if let Some(earlier) = self.find_earlier_invitation(account_id, &request).await? {
+            return Ok(earlier);
         }
-        let email = read_email(&request.email)?;
+        let email = parse_email(&request.email)?;
         check_role(by, request.role, request.operator)?;
         self.check_open_invitation(by, account_id, email.as_str()).await?;
         let shows_link = by.actor.is_operator();
@@ -102,32 +102,32 @@ impl App {
         };
         let subject = AuditSubject::NewInvitation(account_id, email.as_str().to_owned());
         let key = request.idempotency_key.as_ref().map(|key| (account_id, key));
-        let store = self.recording_creation(by, operation, subject, key);
+        let store = self.audited_store_for_creation(by, operation, subject, key);
         let created = store.create_invitation(new).await;
         // A concurrent call with the same idempotency key may have created the invitation, and reached the ceiling with
         // it.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
-            && let Some(made) = self.find_invitation_created_before(account_id, &request).await?
+            && let Some(earlier) = self.find_earlier_invitation(account_id, &request).await?
         {
-            return Ok(made);
+            return Ok(earlier);
         }
         let invitation = created.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?;
         let link = self.invitation_link(&token);
         if request.mail {
             self.mail_invitation(email, &invitation, &link, request.idempotency_key.as_ref()).await?;
         }
-        let value = Invited { invitation, link: shows_link.then_some(link), limit };
+        let value = CreatedInvitation { invitation, link: shows_link.then_some(link), limit };
         Ok(Created { value, is_replay: false })
     }
 
     /// The invitation that an earlier call with the same idempotency key created. Mails its link if that call did not.
-    async fn find_invitation_created_before(
+    async fn find_earlier_invitation(
         &self,
         account_id: AccountId,
         request: &InvitationRequest,
-    ) -> Result<Option<Created<Invited>>, AccountRefusal> {
+    ) -> Result<Option<Created<CreatedInvitation>>, AccountRefusal> {
         let key = request.idempotency_key.as_ref();
-        let Some(id) = self.find_created(Some(account_id), key).await? else { return Ok(None) };
+        let Some(id) = self.find_created_id(Some(account_id), key).await? else { return Ok(None) };
         let found = self.inner.store.find_invitation_of(account_id, InvitationId(id)).await?;
         let invitation = found.ok_or(AccountRefusal::NotFound(ObjectKind::Invitation))?;
         if request.mail {
@@ -135,10 +135,13 @@ impl App {
             let token = self.invitation_token(account_id, key);
             if self.inner.store.find_invitation(hash(&token)).await?.is_some() {
                 let link = self.invitation_link(&token);
-                self.mail_invitation(read_email(&invitation.email)?, &invitation, &link, key).await?;
+                self.mail_invitation(parse_email(&invitation.email)?, &invitation, &link, key).await?;
             }
         }
-        Ok(Some(Created { value: Invited { invitation, link: None, limit: None }, is_replay: true }))
+        Ok(Some(Created {
+            value: CreatedInvitation { invitation, link: None, limit: None },
+            is_replay: true,
+        }))
     }
 
     /// Waits for the invitation of a concurrent call with the same idempotency key, which may have used up the limit.
@@ -146,15 +149,15 @@ impl App {
         &self,
         account_id: AccountId,
         request: &InvitationRequest,
-    ) -> Result<Option<Created<Invited>>, AccountRefusal> {
+    ) -> Result<Option<Created<CreatedInvitation>>, AccountRefusal> {
         if request.idempotency_key.is_none() {
             return Ok(None);
         }
-        for _ in 0..CREATED_LOOKUPS_MAX {
-            if let Some(made) = self.find_invitation_created_before(account_id, request).await? {
-                return Ok(Some(made));
+        for _ in 0..CONCURRENT_LOOKUPS_MAX {
+            if let Some(earlier) = self.find_earlier_invitation(account_id, request).await? {
+                return Ok(Some(earlier));
             }
-            tokio::time::sleep(CREATED_LOOKUP_PAUSE).await;
+            tokio::time::sleep(CONCURRENT_LOOKUP_PAUSE).await;
         }
         Ok(None)
     }
@@ -167,8 +170,8 @@ impl App {
         email: &str,
     ) -> Result<(), AccountRefusal> {
         let filter = InvitationFilter { email: Some(email.to_owned()), ..InvitationFilter::default() };
-        let open = self.inner.store.list_invitations(account_id, filter, None, 1).await?;
-        if open.iter().all(|open| could_have_invited(by, open)) {
+        let open_invitations = self.inner.store.list_invitations(account_id, filter, None, 1).await?;
+        if open_invitations.iter().all(|invitation| could_have_invited(by, invitation)) {
             return Ok(());
         }
         Err(AccountRefusal::problem("email", "has an open invitation with more rights than the caller's"))
@@ -194,11 +197,11 @@ impl App {
             "You are invited to {} as {}.\n\nTo accept, open this link within a week and choose a password:\n\n{link}\n",
             invitation.account_name, invitation.role
         );
-        let once = key.map(|key| IdempotencyRequest {
+        let idempotency = key.map(|key| IdempotencyRequest {
             key: format!("invitation {}\n{}", invitation.account_id, key.key),
             fingerprint: key.fingerprint,
         });
-        Ok(self.send_notice(email, "Invitation", &text, once).await?)
+        Ok(self.send_notice(email, "Invitation", &text, idempotency).await?)
     }
 
     /// Open invitations in the order they were made, and whether there are more.
@@ -210,8 +213,8 @@ impl App {
         after: Option<InvitationId>,
         limit: usize,
     ) -> Result<(Vec<Invitation>, bool), AccountRefusal> {
-        let account_id = self.account_of(by, Operation::UsersInvitations, account).await?;
-        let email = filter.email.as_deref().map(read_email).transpose()?;
+        let account_id = self.permitted_account_id(by, Operation::UsersInvitations, account).await?;
+        let email = filter.email.as_deref().map(parse_email).transpose()?;
         let filter = InvitationFilter { email: email.map(|email| email.as_str().to_owned()), ..filter };
         Ok(page(self.inner.store.list_invitations(account_id, filter, after, limit + 1).await?, limit))
     }
@@ -224,13 +227,13 @@ impl App {
         id: InvitationId,
     ) -> Result<(), AccountRefusal> {
         let operation = Operation::UsersUninvite;
-        let account_id = self.account_of(by, operation, account).await?;
+        let account_id = self.permitted_account_id(by, operation, account).await?;
         let found = self.inner.store.find_invitation_of(account_id, id).await?;
         let found = found.ok_or(AccountRefusal::NotFound(ObjectKind::Invitation))?;
         if !could_have_invited(by, &found) {
             return Err(AccountRefusal::problem("id", "is an invitation with more rights than the caller's"));
         }
-        let store = self.recording(by, operation, AuditSubject::Invitation(id));
+        let store = self.audited_store(by, operation, AuditSubject::Invitation(id));
         store
             .remove_invitation(account_id, id)
             .await
@@ -251,7 +254,7 @@ impl App {
         visitor: &Visitor,
     ) -> Result<NewSession, UserRefusal> {
         let invitation = self.find_invitation(token).await?;
-        let name = read_name(name)?;
+        let name = parse_person_name(name)?;
         let password_hash = self.hash_new_password(password, &invitation.email).await?;
         // The person has no id yet; the subject of the audit entry will have the id.
         let actor = Actor::User {
@@ -262,7 +265,7 @@ impl App {
         };
         let by = Requester { actor, address: Some(visitor.address) };
         let subject = AuditSubject::NewUser(invitation.email);
-        let store = self.recording(&by, Operation::PersonAcceptInvitation, subject);
+        let store = self.audited_store(&by, Operation::PersonAcceptInvitation, subject);
         let user = match store.accept_invitation(hash(token), name, password_hash).await {
             Err(StoreError::NotFound) => return Err(UserRefusal::LinkInvalid),
             Err(StoreError::Conflict) => return Err(UserRefusal::EmailTaken),
@@ -275,10 +278,10 @@ impl App {
 /// Checks whether `by` can grant a role and operator rights. Nobody can grant more than they have: only owners and the
 /// operator create owners, only the operator creates operators.
 pub(super) fn check_role(by: &Requester, role: UserRole, operator: bool) -> Result<(), AccountRefusal> {
-    if operator && !gives_operator(&by.actor) {
+    if operator && !can_grant_operator(&by.actor) {
         return Err(AccountRefusal::problem("operator", "can be set only by the operator of the service"));
     }
-    if rank(&by.actor).covers(role) {
+    if highest_grantable_role(&by.actor).covers(role) {
         Ok(())
     } else {
         Err(AccountRefusal::problem("role", "should not be higher than the caller's"))
@@ -287,12 +290,13 @@ pub(super) fn check_role(by: &Requester, role: UserRole, operator: bool) -> Resu
 
 /// Whether the actor can grant what an invitation grants.
 fn could_have_invited(by: &Requester, invitation: &Invitation) -> bool {
-    (!invitation.operator || gives_operator(&by.actor)) && rank(&by.actor).covers(invitation.role)
+    (!invitation.operator || can_grant_operator(&by.actor))
+        && highest_grantable_role(&by.actor).covers(invitation.role)
 }
 
 /// The highest role that the actor can grant and revoke. Admins create account keys, so an account key ranks as an
 /// admin. A key without all scopes ranks as a member.
-pub(super) fn rank(actor: &Actor) -> UserRole {
+pub(super) fn highest_grantable_role(actor: &Actor) -> UserRole {
     let is_full = |scopes: &[AccountScope]| scopes.contains(&AccountScope::Full);
     match actor {
         Actor::CommandLine => UserRole::Owner,
@@ -305,6 +309,6 @@ pub(super) fn rank(actor: &Actor) -> UserRole {
 }
 
 /// Whether the actor can grant and revoke operator rights.
-pub(super) fn gives_operator(actor: &Actor) -> bool {
-    actor.is_operator() && rank(actor) == UserRole::Owner
+pub(super) fn can_grant_operator(actor: &Actor) -> bool {
+    actor.is_operator() && highest_grantable_role(actor) == UserRole::Owner
 }

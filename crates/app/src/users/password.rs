@@ -21,36 +21,41 @@ const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 
 /// Allowed number of characters of a normalised password.
-const CHARACTERS: std::ops::RangeInclusive<usize> = 10..=200;
+const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 10..=200;
 /// Longer input is rejected before it is normalised: 200 characters have fewer bytes.
-pub(super) const BYTES_MAX: usize = 2_000;
+pub(super) const PASSWORD_BYTES_MAX: usize = 2_000;
 
 /// Maximum number of hashes computed at the same time.
-const AT_ONCE: usize = 2;
-/// Maximum number of hashes waiting for their turn.
-const WAITING_MAX: usize = 64;
-/// Longest time that a hash waits for its turn.
-const WAIT_MAX: Duration = Duration::from_secs(10);
+const CONCURRENT_HASHES_MAX: usize = 2;
+/// Maximum number of hashes waiting for a permit.
+const WAITING_HASHES_MAX: usize = 64;
+/// Longest time that a hash waits for a permit.
+const PERMIT_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Common passwords of at least ten characters, which attackers try first; in lower case, one per line.
-static COMMON: &str = include_str!("../../rules/common_passwords.txt");
+static COMMON_PASSWORDS: &str = include_str!("../../rules/common_passwords.txt");
 
 /// Computes hashes, a few at a time.
 #[derive(Debug)]
 pub(crate) struct PasswordHasher {
+    /// Permits of the hashes that are being computed.
     running: Arc<Semaphore>,
+    /// Permits of the hashes that are being computed or wait.
     waiting: Semaphore,
 }
 
 impl Default for PasswordHasher {
     fn default() -> Self {
-        Self { running: Arc::new(Semaphore::new(AT_ONCE)), waiting: Semaphore::new(AT_ONCE + WAITING_MAX) }
+        Self {
+            running: Arc::new(Semaphore::new(CONCURRENT_HASHES_MAX)),
+            waiting: Semaphore::new(CONCURRENT_HASHES_MAX + WAITING_HASHES_MAX),
+        }
     }
 }
 
 impl PasswordHasher {
     pub(super) async fn hash(&self, password: String) -> Result<String, UserRefusal> {
-        self.run(move || {
+        self.run_with_permit(move || {
             let mut salt = [0; SALT_BYTES];
             rand::rng().fill_bytes(&mut salt);
             let hash = argon2id(&password, &salt);
@@ -65,7 +70,7 @@ impl PasswordHasher {
 
     /// Compares a password with its hash. Takes the same time whether or not there is a hash.
     pub(super) async fn verify(&self, password: String, stored: Option<String>) -> Result<bool, UserRefusal> {
-        self.run(move || {
+        self.run_with_permit(move || {
             let parts = stored.as_deref().and_then(parse_stored);
             let (salt, expected) = parts.unwrap_or(([0; SALT_BYTES], [0; HASH_BYTES]));
             let is_right = argon2id(&password, &salt).ct_eq(&expected);
@@ -74,13 +79,13 @@ impl PasswordHasher {
         .await
     }
 
-    async fn run<T: Send + 'static>(
+    async fn run_with_permit<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, UserRefusal> {
         let _waiting = self.waiting.try_acquire().map_err(|_| UserRefusal::Busy)?;
-        let turn = tokio::time::timeout(WAIT_MAX, Arc::clone(&self.running).acquire_owned()).await;
-        let permit = turn.map_err(|_| UserRefusal::Busy)?.map_err(|_| UserRefusal::Busy)?;
+        let acquired = tokio::time::timeout(PERMIT_WAIT_MAX, Arc::clone(&self.running).acquire_owned()).await;
+        let permit = acquired.map_err(|_| UserRefusal::Busy)?.map_err(|_| UserRefusal::Busy)?;
         // The work itself holds the permit: a caller that disconnects does not free the permit.
         let work = move || {
             let _permit = permit;
@@ -113,23 +118,23 @@ pub(super) fn normalise(password: &str) -> String {
 }
 
 /// The normalised password if it is acceptable, else the reason why it is not.
-pub(super) fn check(password: &str, email: &str) -> Result<String, &'static str> {
+pub(super) fn check_new_password(password: &str, email: &str) -> Result<String, &'static str> {
     let too_long = "The password should have at most 200 characters";
-    if password.len() > BYTES_MAX {
+    if password.len() > PASSWORD_BYTES_MAX {
         return Err(too_long);
     }
     let password = normalise(password);
     let count = password.chars().count();
-    if count < *CHARACTERS.start() {
+    if count < *PASSWORD_CHARS.start() {
         return Err("The password should have at least 10 characters");
     }
-    if count > *CHARACTERS.end() {
+    if count > *PASSWORD_CHARS.end() {
         return Err(too_long);
     }
     let lower = password.to_lowercase();
     let (local, _) = email.rsplit_once('@').unwrap_or((email, ""));
     let is_own = lower == email || (local.len() >= 4 && lower.starts_with(local) && count < local.len() + 6);
-    if is_own || COMMON.lines().any(|common| common == lower) || is_monotonous(&lower) {
+    if is_own || COMMON_PASSWORDS.lines().any(|common| common == lower) || is_monotonous(&lower) {
         return Err("The password is among those that attackers try first: choose another");
     }
     Ok(password)
@@ -156,8 +161,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_long_and_not_one_of_those_tried_first() {
-        let check = |password: &str| check(password, "anna.berg@example.com");
+    fn short_and_common_passwords_are_refused() {
+        let check = |password: &str| check_new_password(password, "anna.berg@example.com");
         for good in ["correct horse battery", "Zwölf Boxkämpfer", "x7#kQ9!mPz", &"ab1c2".repeat(40)] {
             assert!(check(good).is_ok(), "{good}");
         }
@@ -197,7 +202,9 @@ mod tests {
     #[tokio::test]
     async fn hashes_are_refused_when_too_many_wait() {
         let hasher = PasswordHasher::default();
-        let all: Vec<_> = (0..AT_ONCE + WAITING_MAX).map(|_| hasher.waiting.try_acquire().unwrap()).collect();
+        let all: Vec<_> = (0..CONCURRENT_HASHES_MAX + WAITING_HASHES_MAX)
+            .map(|_| hasher.waiting.try_acquire().unwrap())
+            .collect();
         assert!(matches!(hasher.hash("x".to_owned()).await, Err(UserRefusal::Busy)));
         drop(all);
     }

@@ -2,10 +2,10 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject, UserId, UserRole, UserSessionId};
-use postroad_store::{AuditSubject, NewUser, User, UserChange, UserChanged, UserFilter, UserSession};
+use postroad_store::{AuditSubject, NewUser, User, UserChange, UserFilter, UserSession, UserUpdateResult};
 
-use super::invitations::{PEOPLE_MAX, check_role, gives_operator, rank};
-use super::{UserRefusal, read_email, read_name};
+use super::invitations::{PEOPLE_MAX, can_grant_operator, check_role, highest_grantable_role};
+use super::{UserRefusal, parse_email, parse_person_name};
 use crate::App;
 use crate::access::{Actor, Operation, Subject, permit, permit_any};
 use crate::accounts::{AccountRefusal, ObjectKind, Requester, page};
@@ -48,7 +48,7 @@ impl App {
         limit: usize,
     ) -> Result<(Vec<User>, bool), AccountRefusal> {
         let account_id = self.listed_account(by, Operation::UsersList, filter.account_id).await?;
-        let email = filter.email.as_deref().map(read_email).transpose()?;
+        let email = filter.email.as_deref().map(parse_email).transpose()?;
         let email = email.map(|email| email.as_str().to_owned());
         let filter = UserFilter { account_id, email, ..filter };
         Ok(page(self.inner.store.list_users(filter, after, limit + 1).await?, limit))
@@ -61,28 +61,28 @@ impl App {
         request: UserChangeRequest,
     ) -> Result<User, AccountRefusal> {
         let operation = Operation::UsersUpdate;
-        let user = self.user_below(by, operation, id).await?;
+        let user = self.changeable_user(by, operation, id).await?;
         check_role(by, request.role.unwrap_or(user.role), request.operator.unwrap_or(false))?;
-        if request.operator.is_some() && !gives_operator(&by.actor) {
+        if request.operator.is_some() && !can_grant_operator(&by.actor) {
             return Err(AccountRefusal::problem(
                 "operator",
                 "can be set only by the operator of the service",
             ));
         }
-        let name = request.name.as_deref().map(read_name).transpose()?;
+        let name = request.name.as_deref().map(parse_person_name).transpose()?;
         let change = UserChange { name, role: request.role, operator: request.operator };
-        let store = self.recording(by, operation, AuditSubject::User(id));
+        let store = self.audited_store(by, operation, AuditSubject::User(id));
         let changed = store.update_user(id, request.if_version, change).await;
-        changed_user(changed.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
+        into_user(changed.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
     }
 
     /// Removes a person and ends all their sessions. Only the operator can remove the last owner.
     pub async fn remove_user(&self, by: &Requester, id: UserId) -> Result<User, AccountRefusal> {
         let operation = Operation::UsersRemove;
-        self.user_below(by, operation, id).await?;
-        let store = self.recording(by, operation, AuditSubject::User(id));
+        self.changeable_user(by, operation, id).await?;
+        let store = self.audited_store(by, operation, AuditSubject::User(id));
         let removed = store.remove_user(id, by.actor.is_operator()).await;
-        changed_user(removed.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
+        into_user(removed.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
     }
 
     /// Returns a page of a person's sessions, newest first, and whether there are more.
@@ -93,8 +93,8 @@ impl App {
         before: Option<UserSessionId>,
         limit: usize,
     ) -> Result<(Vec<UserSession>, bool), AccountRefusal> {
-        self.user_of(by, Operation::UsersSessions, id).await?;
-        let found = self.inner.store.list_user_sessions(id, self.seen_since(), before, limit + 1).await?;
+        self.permitted_user(by, Operation::UsersSessions, id).await?;
+        let found = self.inner.store.list_user_sessions(id, self.idle_cutoff(), before, limit + 1).await?;
         Ok(page(found, limit))
     }
 
@@ -106,8 +106,8 @@ impl App {
         session: Option<UserSessionId>,
     ) -> Result<u64, AccountRefusal> {
         let operation = Operation::UsersRevokeSession;
-        self.user_below(by, operation, id).await?;
-        let store = self.recording(by, operation, AuditSubject::User(id));
+        self.changeable_user(by, operation, id).await?;
+        let store = self.audited_store(by, operation, AuditSubject::User(id));
         match session {
             Some(session) => {
                 let ended = store.end_user_session(id, session).await;
@@ -122,7 +122,7 @@ impl App {
         let operation = Operation::UsersCreate;
         let subject = self.account_subject(by, operation, request.account).await?;
         permit(&by.actor, operation, subject).map_err(AccountRefusal::from_denial_on(ObjectKind::Account))?;
-        let email = read_email(&request.email)?.as_str().to_owned();
+        let email = parse_email(&request.email)?.as_str().to_owned();
         if self.inner.store.count_objects(request.account, LimitedObject::Users).await? >= PEOPLE_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of people").into());
         }
@@ -133,34 +133,34 @@ impl App {
         let new = NewUser {
             account_id: request.account,
             email: email.clone(),
-            name: read_name(&request.name)?,
+            name: parse_person_name(&request.name)?,
             role: request.role,
             operator: request.operator,
             password_hash,
         };
-        let store = self.recording(by, operation, AuditSubject::NewUser(email));
+        let store = self.audited_store(by, operation, AuditSubject::NewUser(email));
         Ok(store.create_user(new).await.map_err(AccountRefusal::from_store_error_on(ObjectKind::User))?)
     }
 
     /// A link with which the person sets a password; the operator passes it on.
     pub async fn reset_link_of(&self, by: &Requester, id: UserId) -> Result<String, UserRefusal> {
         let operation = Operation::UsersResetPassword;
-        let user = self.user_of(by, operation, id).await?;
-        self.new_reset_link(&self.recording(by, operation, AuditSubject::User(id)), &user).await
+        let user = self.permitted_user(by, operation, id).await?;
+        self.new_reset_link(&self.audited_store(by, operation, AuditSubject::User(id)), &user).await
     }
 
     /// Removes the second factor of a person who has lost the authenticator app and the recovery codes.
     pub async fn disable_totp_of(&self, by: &Requester, id: UserId) -> Result<(), UserRefusal> {
         let operation = Operation::UsersDisableTotp;
-        self.user_of(by, operation, id).await?;
-        match self.recording(by, operation, AuditSubject::User(id)).disable_totp(id).await {
+        self.permitted_user(by, operation, id).await?;
+        match self.audited_store(by, operation, AuditSubject::User(id)).disable_totp(id).await {
             Err(postroad_store::StoreError::NotFound) => Err(UserRefusal::TotpDisabled),
             done => Ok(done?),
         }
     }
 
     /// Finds a person on whom `by` may perform `operation`.
-    async fn user_of(
+    async fn permitted_user(
         &self,
         by: &Requester,
         operation: Operation,
@@ -178,13 +178,13 @@ impl App {
 
     /// A person whom the actor may change. People may change themselves; otherwise nobody can change people of a higher
     /// role, and only the operator can change operators.
-    async fn user_below(
+    async fn changeable_user(
         &self,
         by: &Requester,
         operation: Operation,
         id: UserId,
     ) -> Result<User, AccountRefusal> {
-        let user = self.user_of(by, operation, id).await?;
+        let user = self.permitted_user(by, operation, id).await?;
         if !may_change_user(&by.actor, &user) {
             return Err(AccountRefusal::problem("id", "is a person with more rights than the caller"));
         }
@@ -195,19 +195,19 @@ impl App {
 /// Whether the actor has at least the rights of a person, or is that person.
 pub fn may_change_user(actor: &Actor, user: &User) -> bool {
     let is_self = matches!(actor, Actor::User { id: own, .. } if *own == user.id);
-    let is_above = !rank(actor).covers(user.role);
-    is_self || !(is_above || (user.operator && !gives_operator(actor)))
+    let is_above = !highest_grantable_role(actor).covers(user.role);
+    is_self || !(is_above || (user.operator && !can_grant_operator(actor)))
 }
 
 /// The roles that the actor can grant.
 pub fn grantable_roles(actor: &Actor) -> Vec<UserRole> {
-    UserRole::ALL.into_iter().filter(|role| rank(actor).covers(*role)).collect()
+    UserRole::ALL.into_iter().filter(|role| highest_grantable_role(actor).covers(*role)).collect()
 }
 
-fn changed_user(changed: UserChanged) -> Result<User, AccountRefusal> {
+fn into_user(changed: UserUpdateResult) -> Result<User, AccountRefusal> {
     match changed {
-        UserChanged::Done(user) => Ok(*user),
-        UserChanged::LastOwner => Err(AccountRefusal::LastOwner),
-        UserChanged::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
+        UserUpdateResult::Done(user) => Ok(*user),
+        UserUpdateResult::LastOwner => Err(AccountRefusal::LastOwner),
+        UserUpdateResult::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
     }
 }

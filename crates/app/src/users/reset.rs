@@ -7,24 +7,25 @@ use postroad_model::EmailAddress;
 use postroad_store::{AuditSubject, Store, StoreError, User, UserTokenKind};
 
 use super::visitor::Visitor;
-use super::{NewSession, UserRefusal, read_email};
+use super::{NewSession, UserRefusal, parse_email};
 use crate::App;
 use crate::access::{Actor, Operation};
 use crate::accounts::Requester;
 use crate::secrets::{hash, new_key};
 
 /// The link works for this long.
-pub(super) const LINK_TIME: Duration = Duration::from_hours(1);
+pub(super) const RESET_LINK_TIME: Duration = Duration::from_hours(1);
 
 #[boxed_futures]
 impl App {
     /// Mails a link if the person exists. If not, the answer is the same and takes the same time.
     pub async fn request_password_reset(&self, email: &str, visitor: &Visitor) -> Result<(), UserRefusal> {
-        let Ok(email) = read_email(email) else { return Ok(()) };
+        let Ok(email) = parse_email(email) else { return Ok(()) };
         if !self.count_reset(email.as_str(), visitor.address).await? {
             return Ok(());
         }
-        let permit = self.inner.notices.clone().try_acquire_owned().map_err(|_| UserRefusal::Busy)?;
+        let permit =
+            self.inner.reset_mail_permits.clone().try_acquire_owned().map_err(|_| UserRefusal::Busy)?;
         let app = self.clone();
         tokio::spawn(async move {
             if let Err(error) = app.mail_reset_link(email).await {
@@ -35,7 +36,7 @@ impl App {
         Ok(())
     }
 
-    /// Whether a link still works; checked before the person types a password.
+    /// Refuses a link that no longer works; called before the person types a password.
     pub async fn check_reset_link(&self, token: &str) -> Result<(), UserRefusal> {
         self.user_of_token(UserTokenKind::PasswordReset, token).await.map(drop)
     }
@@ -49,9 +50,9 @@ impl App {
     ) -> Result<Option<NewSession>, UserRefusal> {
         let user = self.user_of_token(UserTokenKind::PasswordReset, token).await?;
         let password_hash = self.hash_new_password(password, &user.email).await?;
-        let actor = actor(&user);
+        let actor = user_actor(&user);
         let by = Requester { actor, address: Some(visitor.address) };
-        let store = self.recording(&by, Operation::PersonChangePassword, AuditSubject::User(user.id));
+        let store = self.audited_store(&by, Operation::PersonChangePassword, AuditSubject::User(user.id));
         let user = match store.reset_user_password(user.id, hash(token), password_hash).await {
             Err(StoreError::NotFound) => return Err(UserRefusal::LinkInvalid),
             reset => reset?,
@@ -80,13 +81,13 @@ impl App {
 
     pub(super) async fn new_reset_link(&self, store: &Store, user: &User) -> Result<String, UserRefusal> {
         let token = new_key();
-        let new = self.new_token(UserTokenKind::PasswordReset, Some(user), &token, LINK_TIME);
+        let new = self.new_token(UserTokenKind::PasswordReset, Some(user), &token, RESET_LINK_TIME);
         store.create_user_token(new).await?;
         Ok(self.reset_link(&token))
     }
 }
 
-pub(super) fn actor(user: &User) -> Actor {
+pub(super) fn user_actor(user: &User) -> Actor {
     let User { id, account_id, role, operator, .. } = *user;
     Actor::User { id, account_id, role, operator }
 }

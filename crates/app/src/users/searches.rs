@@ -5,7 +5,7 @@ use postroad_model::SavedSearchId;
 use postroad_store::{AuditSubject, NewSavedSearch, SavedSearch, StoreError};
 
 use super::profile::own_requester;
-use super::{SignedIn, UserRefusal, read_name};
+use super::{SignedInPerson, UserRefusal, parse_person_name};
 use crate::access::Operation;
 use crate::accounts::AccountRefusal;
 use crate::{App, Caller};
@@ -19,7 +19,7 @@ impl App {
     /// Searches of the person for the caller's server, in the order they were saved.
     pub async fn list_saved_searches(
         &self,
-        person: &SignedIn,
+        person: &SignedInPerson,
         caller: &Caller,
     ) -> Result<Vec<SavedSearch>, UserRefusal> {
         own_requester(person, Operation::PersonSearches)?;
@@ -30,14 +30,14 @@ impl App {
     /// Saves a search under a name. `query` is the query string of the page that shows the search.
     pub async fn save_search(
         &self,
-        person: &SignedIn,
+        person: &SignedInPerson,
         caller: &Caller,
         name: &str,
         query: &str,
     ) -> Result<(), UserRefusal> {
         let operation = Operation::PersonSaveSearch;
         let by = own_requester(person, operation)?;
-        let name = read_name(name)?;
+        let name = parse_person_name(name)?;
         if name.is_empty() {
             return Err(AccountRefusal::problem("name", "should not be empty").into());
         }
@@ -46,7 +46,7 @@ impl App {
         }
         let (user_id, server_id) = (person.user.id, caller.server_id);
         let new = NewSavedSearch { user_id, server_id, name, query: query.to_owned() };
-        let store = self.recording(&by, operation, AuditSubject::User(user_id));
+        let store = self.audited_store(&by, operation, AuditSubject::User(user_id));
         match store.save_search(new, SEARCHES_MAX).await {
             Err(StoreError::LimitReached) => {
                 let text = "cannot be saved: you have 20 searches already; forget one first";
@@ -57,10 +57,10 @@ impl App {
     }
 
     /// Deletes a saved search; no error if it was already deleted.
-    pub async fn forget_search(&self, person: &SignedIn, id: SavedSearchId) -> Result<(), UserRefusal> {
+    pub async fn forget_search(&self, person: &SignedInPerson, id: SavedSearchId) -> Result<(), UserRefusal> {
         let operation = Operation::PersonForgetSearch;
         let by = own_requester(person, operation)?;
-        let store = self.recording(&by, operation, AuditSubject::User(person.user.id));
+        let store = self.audited_store(&by, operation, AuditSubject::User(person.user.id));
         match store.forget_search(person.user.id, id).await {
             Err(StoreError::NotFound) => Ok(()),
             forgotten => Ok(forgotten?),

@@ -15,11 +15,11 @@ use crate::accounts::Requester;
 use crate::secrets::{hash, new_key};
 
 /// A session that is not used ends after this long.
-const IDLE_MAX: Duration = Duration::from_hours(24);
+const SESSION_IDLE_MAX: Duration = Duration::from_hours(24);
 /// Every session ends after this long.
-const AGE_MAX: Duration = Duration::from_hours(14 * 24);
+const SESSION_AGE_MAX: Duration = Duration::from_hours(14 * 24);
 /// Resolution at which the last use is stored.
-const SEEN_EVERY: Duration = Duration::from_mins(1);
+const LAST_SEEN_RESOLUTION: Duration = Duration::from_mins(1);
 const USER_AGENT_CHARS_MAX: usize = 300;
 
 /// A new session. The token goes into the browser's cookie; the store has only its hash.
@@ -38,14 +38,14 @@ impl std::fmt::Debug for NewSession {
 
 /// A person with a session.
 #[derive(Debug, Clone)]
-pub struct SignedIn {
+pub struct SignedInPerson {
     pub session: UserSession,
     pub user: User,
     /// Address of this request; the session may have begun at another address.
     pub address: IpAddr,
 }
 
-impl SignedIn {
+impl SignedInPerson {
     pub fn actor(&self) -> Actor {
         let User { id, account_id, role, operator, .. } = self.user;
         Actor::User { id, account_id, role, operator }
@@ -61,16 +61,20 @@ impl SignedIn {
 impl App {
     /// The person of a session token that came from `address`; `None` if the session has ended or the account is
     /// suspended.
-    pub async fn find_session(&self, token: &str, address: IpAddr) -> Result<Option<SignedIn>, UserRefusal> {
+    pub async fn find_session(
+        &self,
+        token: &str,
+        address: IpAddr,
+    ) -> Result<Option<SignedInPerson>, UserRefusal> {
         let now = self.inner.clock.now();
-        let found = self.inner.store.find_user_session(hash(token), self.seen_since()).await?;
+        let found = self.inner.store.find_user_session(hash(token), self.idle_cutoff()).await?;
         let Some((session, user)) = found.filter(|(_, user)| user.suspended_reason.is_none()) else {
             return Ok(None);
         };
-        if now.since(session.last_seen_at) >= SEEN_EVERY {
-            self.inner.used_sessions.note(session.id, now);
+        if now.since(session.last_seen_at) >= LAST_SEEN_RESOLUTION {
+            self.inner.used_sessions.record(session.id, now);
         }
-        Ok(Some(SignedIn { session, user, address }))
+        Ok(Some(SignedInPerson { session, user, address }))
     }
 
     /// Ends a session; no error if it already ended.
@@ -78,7 +82,7 @@ impl App {
         if let Some(signed_in) = self.find_session(token, address).await? {
             let (user_id, id) = (signed_in.user.id, signed_in.session.id);
             let by = signed_in.requester();
-            let store = self.recording(&by, Operation::PersonSignOut, AuditSubject::User(user_id));
+            let store = self.audited_store(&by, Operation::PersonSignOut, AuditSubject::User(user_id));
             match store.end_user_session(user_id, id).await {
                 Ok(()) | Err(postroad_store::StoreError::NotFound) => {}
                 Err(error) => return Err(error.into()),
@@ -97,7 +101,7 @@ impl App {
             self.sign_out(previous, visitor.address).await?;
         }
         let token = new_key();
-        let expires_at = self.inner.clock.now().plus(AGE_MAX);
+        let expires_at = self.inner.clock.now().plus(SESSION_AGE_MAX);
         let printable = visitor.user_agent.chars().filter(|c| !c.is_control());
         let new = NewUserSession {
             user_id: user.id,
@@ -109,14 +113,14 @@ impl App {
         let User { id, account_id, role, operator, .. } = user;
         let actor = Actor::User { id, account_id, role, operator };
         let by = Requester { actor, address: Some(visitor.address) };
-        let store = self.recording(&by, Operation::PersonSignIn, AuditSubject::User(id));
+        let store = self.audited_store(&by, Operation::PersonSignIn, AuditSubject::User(id));
         store.create_user_session(new).await?;
         tracing::info!(user.id = %user.id, "person signed in");
         Ok(NewSession { token, expires_at, user })
     }
 
     /// Sessions that were last used before this time have ended.
-    pub(super) fn seen_since(&self) -> Timestamp {
-        self.inner.clock.now().minus(IDLE_MAX)
+    pub(super) fn idle_cutoff(&self) -> Timestamp {
+        self.inner.clock.now().minus(SESSION_IDLE_MAX)
     }
 }

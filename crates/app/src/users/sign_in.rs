@@ -3,8 +3,8 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::{User, UserToken, UserTokenKind};
 
-use super::password::{BYTES_MAX, normalise};
-use super::{NewSession, UserRefusal, Visitor, read_email};
+use super::password::{PASSWORD_BYTES_MAX, normalise};
+use super::{NewSession, UserRefusal, Visitor, parse_email};
 use crate::App;
 use crate::secrets::{hash, new_key};
 
@@ -25,7 +25,7 @@ impl std::fmt::Debug for SignInRequest {
 
 /// Result of a correct password.
 #[derive(Debug, Clone)]
-pub enum SignIn {
+pub enum SignInOutcome {
     Done(Box<NewSession>),
     /// A code of the authenticator app is needed; `token` is for `sign_in_with_code`.
     NeedsCode {
@@ -36,25 +36,29 @@ pub enum SignIn {
 #[boxed_futures]
 impl App {
     /// Signs in by password. An unknown address costs the same time as a wrong password.
-    pub async fn sign_in(&self, request: SignInRequest, visitor: &Visitor) -> Result<SignIn, UserRefusal> {
-        let Ok(email) = read_email(&request.email) else { return Err(UserRefusal::WrongCredentials) };
-        if request.password.len() > BYTES_MAX {
+    pub async fn sign_in(
+        &self,
+        request: SignInRequest,
+        visitor: &Visitor,
+    ) -> Result<SignInOutcome, UserRefusal> {
+        let Ok(email) = parse_email(&request.email) else { return Err(UserRefusal::WrongCredentials) };
+        if request.password.len() > PASSWORD_BYTES_MAX {
             return Err(UserRefusal::WrongCredentials);
         }
         let email = email.as_str();
         let user = self.inner.store.find_user_by_email(email.to_owned()).await?;
         let attempt = self.count_sign_in(email, user.as_ref().map(|user| user.id), visitor.address).await?;
         let stored = user.as_ref().and_then(|user| user.password_hash.clone());
-        let is_right = self.inner.passwords.verify(normalise(&request.password), stored).await?;
+        let is_right = self.inner.password_hasher.verify(normalise(&request.password), stored).await?;
         let Some(user) = user.filter(|_| is_right) else { return Err(UserRefusal::WrongCredentials) };
-        check_account(&user)?;
+        check_not_suspended(&user)?;
         if user.totp_seed.is_some() {
             let token = new_key();
             self.store_token(UserTokenKind::SecondFactor, Some(&user), &token, CODE_TIME).await?;
-            return Ok(SignIn::NeedsCode { token });
+            return Ok(SignInOutcome::NeedsCode { token });
         }
         self.forgive_sign_in(attempt).await?;
-        Ok(SignIn::Done(Box::new(self.begin_session(user, visitor).await?)))
+        Ok(SignInOutcome::Done(Box::new(self.begin_session(user, visitor).await?)))
     }
 
     /// The second step: a code of the authenticator app, or a recovery code. Each code can be used once.
@@ -64,10 +68,10 @@ impl App {
         code: &str,
         visitor: &Visitor,
     ) -> Result<NewSession, UserRefusal> {
-        let user = self.user_of_token(UserTokenKind::SecondFactor, token).await.map_err(without_link)?;
+        let user = self.user_of_token(UserTokenKind::SecondFactor, token).await.map_err(as_code_refusal)?;
         let attempt = self.count_sign_in(&user.email, Some(user.id), visitor.address).await?;
         self.take_code(&user, code).await?;
-        self.take_token(UserTokenKind::SecondFactor, token).await.map_err(without_link)?;
+        self.take_token(UserTokenKind::SecondFactor, token).await.map_err(as_code_refusal)?;
         // The password step was counted as well: forgive both attempts.
         self.forgive_sign_in(attempt.clone()).await?;
         self.forgive_sign_in(attempt).await?;
@@ -107,7 +111,7 @@ impl App {
         let found = store.find_user_token(kind, hash(token)).await?.flatten();
         let Some(id) = found else { return Err(UserRefusal::LinkInvalid) };
         let user = store.find_user(id).await?.ok_or(UserRefusal::LinkInvalid)?;
-        check_account(&user)?;
+        check_not_suspended(&user)?;
         Ok(user)
     }
 
@@ -119,12 +123,12 @@ impl App {
     }
 }
 
-pub(super) fn check_account(user: &User) -> Result<(), UserRefusal> {
+pub(super) fn check_not_suspended(user: &User) -> Result<(), UserRefusal> {
     if user.suspended_reason.is_some() { Err(UserRefusal::AccountSuspended) } else { Ok(()) }
 }
 
 /// Replaces `LinkInvalid` by the refusal for the code step, in which the person has no link.
-fn without_link(refusal: UserRefusal) -> UserRefusal {
+fn as_code_refusal(refusal: UserRefusal) -> UserRefusal {
     match refusal {
         UserRefusal::LinkInvalid => UserRefusal::CodeTooLate,
         other => other,

@@ -7,15 +7,15 @@ use subtle::ConstantTimeEq;
 pub(super) const SEED_BYTES: usize = 20;
 const STEP_SECONDS: i64 = 30;
 /// Number of steps by which the clock of the app may be off, either way.
-const DRIFT: i64 = 1;
-const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+const DRIFT_STEPS_MAX: i64 = 1;
+const BASE32_ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// The time step that this code belongs to: the current step, the previous or the next; `None` if the code is wrong.
 pub(super) fn find_step(seed: &[u8], code: &str, now: Timestamp) -> Option<i64> {
     let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
     let current = now.as_micros() / 1_000_000 / STEP_SECONDS;
     let is_match = |step: &i64| bool::from(code_of(seed, *step).as_bytes().ct_eq(code.as_bytes()));
-    (current - DRIFT..=current + DRIFT).find(is_match)
+    (current - DRIFT_STEPS_MAX..=current + DRIFT_STEPS_MAX).find(is_match)
 }
 
 /// Code of a time step (RFC 4226 5.3).
@@ -35,8 +35,8 @@ pub(super) fn base32(bytes: &[u8]) -> String {
         let mut group = [0; 8];
         group[3..3 + chunk.len()].copy_from_slice(chunk);
         let bits = u64::from_be_bytes(group);
-        for at in 0..(chunk.len() * 8).div_ceil(5) {
-            text.push(char::from(ALPHABET[(bits >> (35 - 5 * at)) as usize & 31]));
+        for index in 0..(chunk.len() * 8).div_ceil(5) {
+            text.push(char::from(BASE32_ALPHABET[(bits >> (35 - 5 * index)) as usize & 31]));
         }
     }
     text

@@ -2,11 +2,11 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventKind, WebhookId};
-use postroad_store::{AuditSubject, Updated, Webhook, WebhookChange};
+use postroad_store::{AuditSubject, UpdateResult, Webhook, WebhookChange};
 
 use super::WebhookRefusal;
-use super::create::{checked_format, checked_url};
-use super::events::{EventFilter, all_of, resolve};
+use super::create::{check_format, check_url};
+use super::events::{EventFilter, events_of_format, resolve};
 use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 
@@ -30,8 +30,8 @@ impl App {
     ) -> Result<Webhook, WebhookRefusal> {
         let before = self.find_webhook(caller, id).await?;
         let mut problems = Vec::new();
-        let url = changes.url.as_deref().and_then(|url| checked_url(url, &mut problems));
-        let format = changes.format.as_deref().and_then(|text| checked_format(text, &mut problems));
+        let url = changes.url.as_deref().and_then(|url| check_url(url, &mut problems));
+        let format = changes.format.as_deref().and_then(|text| check_format(text, &mut problems));
         let new_format = format.unwrap_or(before.format);
         let keeps_events = changes.events.is_none() && new_format != before.format;
         let filter = changes.events.or_else(|| keeps_events.then(|| current_filter(&before)));
@@ -51,17 +51,17 @@ impl App {
             enabled: changes.enabled,
         };
         let subject = AuditSubject::Webhook(caller.server_id, id);
-        let store = self.recording(&caller.requester(), Operation::WebhooksUpdate, subject);
+        let store = self.audited_store(&caller.requester(), Operation::WebhooksUpdate, subject);
         match store.change_webhook(caller.server_id, id, if_version, change).await? {
-            Updated::Done(webhook) => Ok(webhook),
-            Updated::OtherVersion(version) => Err(WebhookRefusal::OtherVersion(version)),
+            UpdateResult::Done(webhook) => Ok(webhook),
+            UpdateResult::OtherVersion(version) => Err(WebhookRefusal::OtherVersion(version)),
         }
     }
 }
 
 /// Current event filter of a webhook, to be interpreted for another format.
 fn current_filter(webhook: &Webhook) -> EventFilter {
-    if webhook.events == all_of(webhook.format) {
+    if webhook.events == events_of_format(webhook.format) {
         return EventFilter::All;
     }
     let wanted = EventKind::ALL.iter().filter(|kind| webhook.events.contains(**kind));

@@ -35,15 +35,15 @@ impl App {
         let webhooks_max = self.inner.webhooks_per_server;
         let webhooks =
             self.inner.store.list_webhooks(caller.server_id, None, None, webhooks_max).await?.len();
-        if let Some(made) = self.find_webhook_created_before(caller, key.as_ref()).await? {
-            return Ok(made);
+        if let Some(earlier) = self.find_earlier_webhook(caller, key.as_ref()).await? {
+            return Ok(earlier);
         }
         let mut problems = Vec::new();
-        let url = checked_url(&draft.url, &mut problems);
+        let url = check_url(&draft.url, &mut problems);
         let format = draft
             .format
             .as_deref()
-            .map_or(Some(WebhookFormat::Standard), |text| checked_format(text, &mut problems));
+            .map_or(Some(WebhookFormat::Standard), |text| check_format(text, &mut problems));
         let events = resolve(&draft.events, format.unwrap_or(WebhookFormat::Standard), &mut problems);
         let (Some(url), Some(format), true) = (url, format, problems.is_empty()) else {
             return Err(WebhookRefusal::Validation(problems));
@@ -61,36 +61,41 @@ impl App {
         };
         let subject = AuditSubject::NewWebhook(caller.server_id, new.secret.clone());
         let creation = key.as_ref().map(|key| (caller.account_id, key));
-        let store =
-            self.recording_creation(&caller.requester(), Operation::WebhooksCreate, subject, creation);
+        let store = self.audited_store_for_creation(
+            &caller.requester(),
+            Operation::WebhooksCreate,
+            subject,
+            creation,
+        );
         let created = store.create_webhook(new).await;
         // A concurrent call with the same idempotency key may have created the webhook, and reached the ceiling with
         // it.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
-            && let Some(made) = self.find_webhook_created_before(caller, key.as_ref()).await?
+            && let Some(earlier) = self.find_earlier_webhook(caller, key.as_ref()).await?
         {
-            return Ok(made);
+            return Ok(earlier);
         }
         Ok(Created { value: created?, is_replay: false })
     }
 
-    async fn find_webhook_created_before(
+    /// The webhook that an earlier call with this idempotency key created.
+    async fn find_earlier_webhook(
         &self,
         caller: &Caller,
         key: Option<&CreationKey>,
     ) -> Result<Option<Created<Webhook>>, WebhookRefusal> {
-        let Some(id) = self.find_created_on_server(caller.account_id, key).await? else { return Ok(None) };
+        let Some(id) = self.find_created_id_on_server(caller.account_id, key).await? else { return Ok(None) };
         let value = self.find_webhook(caller, WebhookId(id)).await?;
         Ok(Some(Created { value, is_replay: true }))
     }
 }
 
-pub(super) fn checked_url(text: &str, problems: &mut Vec<FieldProblem>) -> Option<WebhookUrl> {
+pub(super) fn check_url(text: &str, problems: &mut Vec<FieldProblem>) -> Option<WebhookUrl> {
     let url = WebhookUrl::parse(text);
     url.map_err(|error| problems.push(FieldProblem::new("/url", format!("`url`: {error}")))).ok()
 }
 
-pub(super) fn checked_format(text: &str, problems: &mut Vec<FieldProblem>) -> Option<WebhookFormat> {
+pub(super) fn check_format(text: &str, problems: &mut Vec<FieldProblem>) -> Option<WebhookFormat> {
     let format = WebhookFormat::parse(text);
     if format.is_none() {
         problems.push(FieldProblem::new("/format", "`format` should be `standard` or `postal`"));

@@ -12,7 +12,7 @@ pub enum EventFilter {
 }
 
 /// All events that a format can express.
-pub(super) fn all_of(format: WebhookFormat) -> EventSet {
+pub(super) fn events_of_format(format: WebhookFormat) -> EventSet {
     match format {
         WebhookFormat::Standard => EventSet::ALL,
         WebhookFormat::Postal => postal_events(),
@@ -26,7 +26,7 @@ pub(super) fn resolve(
     problems: &mut Vec<FieldProblem>,
 ) -> EventSet {
     let names = match filter {
-        EventFilter::All => return all_of(format),
+        EventFilter::All => return events_of_format(format),
         EventFilter::Named(names) => names,
     };
     if names.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn resolve(
                 let known: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
                 Some(format!("`events/{at}` should be one of {}", known.join(", ")))
             }
-            Some(kind) if !all_of(format).contains(kind) => {
+            Some(kind) if !events_of_format(format).contains(kind) => {
                 Some(format!("`events/{at}`: the format `{format}` cannot express {kind}"))
             }
             Some(_) => None,
@@ -54,8 +54,8 @@ pub(super) fn resolve(
 }
 
 /// Events for display: `None` for all events of the format.
-pub fn shown_events(events: EventSet, format: WebhookFormat) -> Option<Vec<EventKind>> {
-    if events == all_of(format) {
+pub fn events_unless_all(events: EventSet, format: WebhookFormat) -> Option<Vec<EventKind>> {
+    if events == events_of_format(format) {
         return None;
     }
     Some(EventKind::ALL.iter().copied().filter(|kind| events.contains(*kind)).collect())
@@ -74,12 +74,12 @@ mod tests {
         let mut problems = Vec::new();
         for format in [WebhookFormat::Standard, WebhookFormat::Postal] {
             let set = resolve(&EventFilter::All, format, &mut problems);
-            assert_eq!(shown_events(set, format), None);
+            assert_eq!(events_unless_all(set, format), None);
         }
         let some =
             resolve(&named(&["message.clicked", "message.delivered"]), WebhookFormat::Postal, &mut problems);
         assert_eq!(
-            shown_events(some, WebhookFormat::Postal),
+            events_unless_all(some, WebhookFormat::Postal),
             Some(vec![EventKind::Delivered, EventKind::Clicked])
         );
         assert!(problems.is_empty());

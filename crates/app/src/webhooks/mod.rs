@@ -13,13 +13,14 @@ use base64::engine::general_purpose::STANDARD;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{WebhookAttemptId, WebhookId};
 use postroad_store::{
-    AuditSubject, FoundAttempts, StoreError, Webhook, WebhookAttempt, WebhookAttemptFilter, WebhookSecret,
+    AuditSubject, StoreError, Webhook, WebhookAttempt, WebhookAttemptFilter, WebhookAttemptPage,
+    WebhookSecret,
 };
 use rand::RngCore as _;
 
 pub use change::WebhookChanges;
 pub use create::WebhookDraft;
-pub use events::{EventFilter, shown_events};
+pub use events::{EventFilter, events_unless_all};
 pub use refusal::WebhookRefusal;
 pub use replay::ReplayRequest;
 
@@ -29,7 +30,7 @@ use crate::{App, Caller};
 /// Maximum number of attempts that one call of a search examines.
 const SCANNED_MAX: usize = 5_000;
 /// The old secret also signs for this long after a rotation.
-const PREVIOUS_SECRET_FOR: Duration = Duration::from_hours(24);
+const PREVIOUS_SECRET_LIFETIME: Duration = Duration::from_hours(24);
 /// Length of a secret; Standard Webhooks requires 24 to 64 bytes.
 const SECRET_BYTES: usize = 32;
 
@@ -54,7 +55,7 @@ impl App {
 
     pub async fn delete_webhook(&self, caller: &Caller, id: WebhookId) -> Result<(), WebhookRefusal> {
         let subject = AuditSubject::Webhook(caller.server_id, id);
-        let store = self.recording(&caller.requester(), Operation::WebhooksDelete, subject);
+        let store = self.audited_store(&caller.requester(), Operation::WebhooksDelete, subject);
         Ok(store.delete_webhook(caller.server_id, id).await?)
     }
 
@@ -66,9 +67,9 @@ impl App {
         id: WebhookId,
         replaces: Option<WebhookSecret>,
     ) -> Result<Option<Webhook>, WebhookRefusal> {
-        let until = self.inner.clock.now().plus(PREVIOUS_SECRET_FOR);
+        let until = self.inner.clock.now().plus(PREVIOUS_SECRET_LIFETIME);
         let subject = AuditSubject::Webhook(caller.server_id, id);
-        let store = self.recording(&caller.requester(), Operation::WebhooksRotateSecret, subject);
+        let store = self.audited_store(&caller.requester(), Operation::WebhooksRotateSecret, subject);
         let rotated = store.rotate_webhook_secret(caller.server_id, id, new_secret(), replaces, until);
         match rotated.await {
             Err(StoreError::Conflict) => Ok(None),
@@ -102,7 +103,7 @@ impl App {
         filter: WebhookAttemptFilter,
         before: Option<WebhookAttemptId>,
         limit: usize,
-    ) -> Result<FoundAttempts, WebhookRefusal> {
+    ) -> Result<WebhookAttemptPage, WebhookRefusal> {
         let webhook = (caller.server_id, id);
         let store = &self.inner.store;
         Ok(store.search_webhook_attempts(webhook, filter, before, limit, SCANNED_MAX).await?)

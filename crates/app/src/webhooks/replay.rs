@@ -2,7 +2,7 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
-use postroad_store::{AuditSubject, Replay, Replayed, Store, StoreError};
+use postroad_store::{AuditSubject, Replay, ReplayProgress, Store, StoreError};
 
 use super::WebhookRefusal;
 use crate::access::Operation;
@@ -32,14 +32,14 @@ impl App {
         caller: &Caller,
         id: WebhookId,
         request: ReplayRequest,
-    ) -> Result<Replayed, WebhookRefusal> {
+    ) -> Result<ReplayProgress, WebhookRefusal> {
         let webhook = self.find_webhook(caller, id).await?;
         if !webhook.enabled {
             let text = "the webhook is disabled; enable it with webhooks/update first";
             return Err(WebhookRefusal::Validation(vec![FieldProblem::new("/id", text)]));
         }
         let subject = AuditSubject::Webhook(caller.server_id, id);
-        let store = self.recording(&caller.requester(), Operation::WebhooksReplay, subject);
+        let store = self.audited_store(&caller.requester(), Operation::WebhooksReplay, subject);
         match request {
             ReplayRequest::Event(event) => replay_event(&store, caller, id, event).await,
             ReplayRequest::Attempt(attempt) => {
@@ -49,7 +49,7 @@ impl App {
                 replay_event(&store, caller, id, found.attempt.event_id).await
             }
             ReplayRequest::Between { since, until, after } => {
-                let mut sum = Replayed { events: 0, continue_after: after };
+                let mut sum = ReplayProgress { events: 0, continue_after: after };
                 for _ in 0..STEPS_MAX {
                     let after = sum.continue_after.unwrap_or(EventId(0));
                     let range = Replay::Between { from: since, to: until, after };
@@ -80,7 +80,7 @@ async fn replay_event(
     caller: &Caller,
     id: WebhookId,
     event: EventId,
-) -> Result<Replayed, WebhookRefusal> {
+) -> Result<ReplayProgress, WebhookRefusal> {
     let replayed = store.replay_webhook(caller.server_id, id, Replay::Event(event)).await;
     replayed.map_err(|error| match error {
         StoreError::NotFound => WebhookRefusal::EventNotFound,

@@ -38,11 +38,11 @@ async fn aliases_are_followed() {
     };
     check(chain, ReturnPath, RecordStatus::Verified, &["mail.shop.example", "rp.post.example"], None).await;
     // Our own name may be an alias, too: only we can change that.
-    let beyond = |world: &World| {
+    let own_alias = |world: &World| {
         world.server.cname("track.shop.example", "track.post.example");
         world.server.remove("track.post.example").cname("track.post.example", "post.example");
     };
-    check(beyond, Tracking, RecordStatus::Verified, &["track.post.example", "post.example"], None).await;
+    check(own_alias, Tracking, RecordStatus::Verified, &["track.post.example", "post.example"], None).await;
     // A wildcard that leads to our name is fine.
     let wildcard = |world: &World| {
         world.server.cname("*.shop.example", "rp.post.example");

@@ -44,8 +44,8 @@ async fn a_key_is_compared_by_its_bits() {
 #[tokio::test]
 async fn keys_that_receivers_cannot_use_are_distinguished() {
     let (value, base64) = (txt_of(key_one()), base64_of(key_one()));
-    let replace = |why: &str| format!("{why} Replace the record by: {value}");
-    for (record, why) in [
+    let replace = |reason: &str| format!("{reason} Replace the record by: {value}");
+    for (record, reason) in [
         ("v=DKIM1; k=rsa; p=".to_owned(), "The key is revoked: p= is empty."),
         (
             format!("\"v=DKIM1; k=rsa; p={}\" \"{}\"", &base64[..200], &base64[200..]),
@@ -66,14 +66,14 @@ async fn keys_that_receivers_cannot_use_are_distinguished() {
         (format!("v=DKIM1; h=sha1; p={base64}"), "The tag h= has to allow sha256; leave it out."),
         (format!("v=DKIM1; s=chat; p={base64}"), "The tag s= has to allow email; leave it out."),
     ] {
-        check(&[&record], RecordStatus::Mismatch, Some(&replace(why))).await;
+        check(&[&record], RecordStatus::Mismatch, Some(&replace(reason))).await;
     }
     let hint = "The tag t=y says that DKIM is only being tested: receivers may ignore signatures. Remove it.";
     check(&[&format!("v=DKIM1; t=y; p={base64}")], RecordStatus::Verified, Some(hint)).await;
 }
 
 #[tokio::test]
-async fn somebody_elses_key_is_not_ours() {
+async fn another_key_at_the_selector_is_a_mismatch() {
     let value = txt_of(key_one());
     let hint = format!(
         "This is another key, perhaps that of another domain or of an earlier set-up. Replace it by: {value}"
@@ -88,7 +88,7 @@ async fn somebody_elses_key_is_not_ours() {
 }
 
 #[tokio::test]
-async fn several_keys_of_a_domain_are_checked_each_for_itself() {
+async fn each_of_several_keys_of_a_domain_is_checked_separately() {
     let second = DkimKey::generate_ed25519().unwrap();
     let world = World::new().with_key("pr-two", key_two()).with_key("pr-ed", &second);
     world.server.txt(SELECTOR_NAME, &txt_of(key_two()));

@@ -3,11 +3,11 @@
 mod aliases;
 mod dkim;
 mod dmarc;
-mod follow;
+mod dns_failures;
 mod installation;
 mod names;
 mod oracle;
 mod service;
 mod spf;
-mod trouble;
+mod suggestions;
 mod world;

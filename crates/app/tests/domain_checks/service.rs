@@ -25,7 +25,7 @@ async fn checks(world: &World, config: &ServiceConfig, spf: &str) -> Vec<RecordC
 }
 
 #[tokio::test]
-async fn trouble_with_our_own_names_is_no_verdict_on_customers() {
+async fn a_dns_failure_of_our_own_names_gives_no_verdict_on_a_customers_record() {
     let nat = config(&[("10.0.0.5", "nat.post.example"), ("192.0.2.10", "out.post.example")]);
     let public = config(&[("192.0.2.10", "out.post.example")]);
     let chosen = config(&[]);

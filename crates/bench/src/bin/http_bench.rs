@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 const CALLERS: [usize; 4] = [1, 16, 128, 1_024];
 const BATCH_CALLERS: [usize; 2] = [1, 4];
-const BESIDE_EVERY: Duration = Duration::from_millis(10);
-const SEND: &str = "/api/v1/send/message";
+const BESIDE_PAUSE: Duration = Duration::from_millis(10);
+const SEND_PATH: &str = "/api/v1/send/message";
 
 /// Request that each caller posts, and the number of its messages.
 #[derive(Clone)]
@@ -47,7 +47,9 @@ async fn main() -> anyhow::Result<()> {
     let beside = beside.map(|(key, from)| Beside { key, from });
     println!("{:>8} {:>10} {:>10} {:>10} {:>8}", "callers", "accepts/s", "p50 ms", "p99 ms", "failed");
     let (load, levels) = match option("--batch").map(|text| text.parse()).transpose()? {
-        None => (Load { path: SEND, body: request(SENDER).to_string().into(), messages: 1 }, &CALLERS[..]),
+        None => {
+            (Load { path: SEND_PATH, body: request(SENDER).to_string().into(), messages: 1 }, &CALLERS[..])
+        }
         Some(messages) => (batches(messages), &BATCH_CALLERS[..]),
     };
     for callers in levels {
@@ -78,36 +80,36 @@ async fn measure(
         tasks.spawn(caller.send_until(Arc::clone(&stop), Duration::ZERO));
     }
     let other = beside.map(|beside| {
-        let load = Load { path: SEND, body: request(beside.from).to_string().into(), messages: 1 };
+        let load = Load { path: SEND_PATH, body: request(beside.from).to_string().into(), messages: 1 };
         let caller = Caller { client: Client::new(url), key: beside.key.to_owned(), load };
-        tokio::spawn(caller.send_until(Arc::clone(&stop), BESIDE_EVERY))
+        tokio::spawn(caller.send_until(Arc::clone(&stop), BESIDE_PAUSE))
     });
     tokio::time::sleep(time).await;
     stop.store(true, Ordering::Relaxed);
     let results = tasks.join_all().await;
     let took = begun.elapsed();
     let failed: u64 = results.iter().map(|(_, failed)| failed).sum();
-    let waits: Vec<Duration> = results.into_iter().flat_map(|(waits, _)| waits).collect();
-    print(callers, waits, load.messages, took, failed)?;
+    let latencies: Vec<Duration> = results.into_iter().flat_map(|(latencies, _)| latencies).collect();
+    print(callers, latencies, load.messages, took, failed)?;
     if let Some(other) = other {
-        let (waits, failed) = other.await?;
+        let (latencies, failed) = other.await?;
         println!("beside {callers} callers:");
-        print(1, waits, 1, took, failed)?;
+        print(1, latencies, 1, took, failed)?;
     }
     Ok(())
 }
 
 fn print(
     callers: usize,
-    mut waits: Vec<Duration>,
+    mut latencies: Vec<Duration>,
     messages: usize,
     took: Duration,
     failed: u64,
 ) -> anyhow::Result<()> {
-    ensure!(!waits.is_empty(), "no request was answered");
-    waits.sort_unstable();
-    let at = |part: f64| waits[((waits.len() - 1) as f64 * part) as usize].as_secs_f64() * 1_000.0;
-    let rate = (waits.len() * messages) as f64 / took.as_secs_f64();
+    ensure!(!latencies.is_empty(), "no request was answered");
+    latencies.sort_unstable();
+    let at = |part: f64| latencies[((latencies.len() - 1) as f64 * part) as usize].as_secs_f64() * 1_000.0;
+    let rate = (latencies.len() * messages) as f64 / took.as_secs_f64();
     println!("{callers:>8} {rate:>10.0} {:>10.2} {:>10.2} {failed:>8}", at(0.5), at(0.99));
     Ok(())
 }
@@ -122,20 +124,20 @@ impl Caller {
     /// Sends one request after the other, with a pause in between; returns how long each success took, and the number
     /// of failures.
     async fn send_until(self, stop: Arc<AtomicBool>, pause: Duration) -> (Vec<Duration>, u64) {
-        let (mut waits, mut failed) = (Vec::new(), 0_u64);
+        let (mut latencies, mut failed) = (Vec::new(), 0_u64);
         let headers = [("X-Server-API-Key", self.key.as_str()), ("Content-Type", "application/json")];
         while !stop.load(Ordering::Relaxed) {
             let started = Instant::now();
             let body = self.load.body.clone();
             match self.client.request(Method::POST, self.load.path, &headers, body).await {
                 Ok(reply) if reply.body.starts_with(br#"{"status":"success""#) => {
-                    waits.push(started.elapsed());
+                    latencies.push(started.elapsed());
                 }
                 _ => failed += 1,
             }
             tokio::time::sleep(pause).await;
         }
-        (waits, failed)
+        (latencies, failed)
     }
 }
 

@@ -11,7 +11,8 @@ use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use postroad_app::templates::StandaloneTemplate;
 use postroad_mail::{
-    Canonical, Composition, DkimKey, Personal, RewritePlan, RewriteSettings, Signer, TrackKey, compose,
+    Canonical, Composition, DkimKey, RewritePlan, RewriteSettings, Signer, TrackKey, TrackedRecipient,
+    compose,
 };
 use postroad_model::{DomainName, EmailAddress, Mailbox, MessageId, ServerId, Timestamp};
 use postroad_smtp::server::{ServerConfig, ServerSession};
@@ -23,9 +24,9 @@ const BODY_BYTES: usize = 10_000;
 const WRITE_BYTES: usize = 64 << 10;
 
 /// One function: prepared once, then called repeatedly.
-type Part = (&'static str, fn() -> anyhow::Result<Box<dyn FnMut()>>);
+type BenchedFunction = (&'static str, fn() -> anyhow::Result<Box<dyn FnMut()>>);
 
-const PARTS: [Part; 9] = [
+const FUNCTIONS: [BenchedFunction; 9] = [
     ("compose", prepare_compose),
     ("dkim-canonical", prepare_canonicalization),
     ("dkim-sign-rsa-2048", prepare_rsa_signature),
@@ -40,13 +41,15 @@ const PARTS: [Part; 9] = [
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [name, iterations] = &arguments[..] else {
-        for (name, _) in PARTS {
+        for (name, _) in FUNCTIONS {
             println!("{name}");
         }
         return Ok(());
     };
-    let Some((_, make)) = PARTS.iter().find(|(known, _)| known == name) else { bail!("no part {name}") };
-    let (mut run, iterations) = (make()?, iterations.parse::<u64>().context("a number of iterations")?);
+    let Some((_, prepare)) = FUNCTIONS.iter().find(|(known, _)| known == name) else {
+        bail!("no part {name}")
+    };
+    let (mut run, iterations) = (prepare()?, iterations.parse::<u64>().context("a number of iterations")?);
     let begun = Instant::now();
     for _ in 0..iterations {
         run();
@@ -148,8 +151,8 @@ fn prepare_rewrite_copy() -> anyhow::Result<Box<dyn FnMut()>> {
     let (message, key) = (message()?, TrackKey::new(&[7; 32]));
     let plan = plan(&message);
     Ok(Box::new(move || {
-        let personal = Personal { key: &key, server_id: ServerId(3), message_id: MessageId(77) };
-        black_box(plan.write(black_box(&message), &personal));
+        let recipient = TrackedRecipient { key: &key, server_id: ServerId(3), message_id: MessageId(77) };
+        black_box(plan.write(black_box(&message), &recipient));
     }))
 }
 

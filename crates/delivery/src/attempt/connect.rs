@@ -81,16 +81,16 @@ impl ConnectFailure {
 
 impl Connector {
     /// Connects to the first host of the route that accepts messages. If all fail, returns the most informative
-    /// failure. `server` is the message's server; `reached` reports the progress.
+    /// failure. `server` is the message's server; `progress` is updated meanwhile.
     pub(crate) async fn connect(
         &self,
         route: &Route,
         source: &Source,
         server: ServerId,
-        reached: &watch::Sender<ConnectProgress>,
+        progress: &watch::Sender<ConnectProgress>,
     ) -> Result<Connection, ConnectFailure> {
         let mut failure: Option<ConnectFailure> = None;
-        let mut keep = |new: ConnectFailure| {
+        let mut keep_most_informative = |new: ConnectFailure| {
             // A failure with a reply is most informative, then the failure of a host that was tried.
             let worth = |failure: &ConnectFailure| (failure.reply.is_some(), failure.was_tried);
             if failure.as_ref().is_none_or(|old| worth(&new) >= worth(old)) {
@@ -105,7 +105,7 @@ impl Connector {
                 Ok(addresses) => addresses,
                 Err(failure) if failure.was_stopped => return Err(failure),
                 Err(failure) => {
-                    keep(failure);
+                    keep_most_informative(failure);
                     continue;
                 }
             };
@@ -115,7 +115,7 @@ impl Connector {
                         && *self.shortage.borrow() > Shortage::None
                 };
                 if tried == ADDRESSES_TRIED_MAX || (tried > 0 && is_time_up()) {
-                    self.host_order.stopped_before(&order, host, index);
+                    self.host_order.on_stopped_before(&order, host, index);
                     is_cut_short = true;
                     break 'hosts;
                 }
@@ -125,20 +125,20 @@ impl Connector {
                     order: &order,
                     at: Some((host, index, addresses.len())),
                 };
-                let connected = self.connect_to(route, host, addresses[index], source, reached).await;
+                let connected = self.connect_to(route, host, addresses[index], source, progress).await;
                 abort_recorder.at = None;
                 match connected {
                     Ok(connection) => {
-                        self.host_order.reached(&order, host, index);
+                        self.host_order.on_reached(&order, host, index);
                         return Ok(connection);
                     }
                     Err(failure) if failure.was_stopped => return Err(failure),
-                    Err(failure) => keep(failure),
+                    Err(failure) => keep_most_informative(failure),
                 }
             }
         }
         if !is_cut_short {
-            self.host_order.exhausted(&order);
+            self.host_order.on_exhausted(&order);
         }
         Err(failure.unwrap_or_else(|| {
             ConnectFailure::untried(&route.secured_site, "the site has no hosts".into(), BounceClass::Dns)
@@ -146,8 +146,9 @@ impl Connector {
     }
 
     /// Connects to a host of the route, other than `except`, that supports non-ASCII addresses. `None` if none does.
-    /// Fails if a host could not be reached or was not tried: that host may support such addresses. `attempts` is the number of
-    /// the message's earlier attempts. The first host depends on `attempts`, so that later attempts try hosts left out.
+    /// Fails if a host could not be reached or was not tried: that host may support such addresses. `attempts` is the
+    /// number of the message's earlier attempts. The first host depends on `attempts`, so that later attempts try hosts
+    /// left out.
     pub(crate) async fn connect_with_smtputf8(
         &self,
         route: &Route,
@@ -158,7 +159,7 @@ impl Connector {
     ) -> Result<Option<Connection>, ConnectFailure> {
         let mut failure = None;
         let mut tried = 0;
-        let reached = watch::Sender::default();
+        let progress = watch::Sender::default();
         let order = self.host_order.begin(&route.site, &route.hosts);
         let hosts = order.hosts.iter().map(|(host, _)| *host).filter(|host| host.name != except);
         let mut hosts: Vec<&RouteHost> = hosts.collect();
@@ -186,7 +187,7 @@ impl Connector {
                     break 'hosts;
                 }
                 tried += 1;
-                match self.connect_to(route, host, address, source, &reached).await {
+                match self.connect_to(route, host, address, source, &progress).await {
                     Ok(connection) if connection.offers_smtputf8() => return Ok(Some(connection)),
                     Ok(connection) => {
                         connection.quit().await;
@@ -275,14 +276,14 @@ impl Connector {
     }
 
     /// The address for delivery records; `None` if senders may not see it.
-    fn shown(&self, address: IpAddr) -> Option<IpAddr> {
+    fn shown_address(&self, address: IpAddr) -> Option<IpAddr> {
         dial::may_show(address, self.allow_private_destinations).then_some(address)
     }
 
     /// The host's name for delivery records.
     fn shown_name(&self, host: &RouteHost) -> String {
         match host.name.parse::<IpAddr>() {
-            Ok(address) if self.shown(address).is_none() => "the smart host".to_owned(),
+            Ok(address) if self.shown_address(address).is_none() => "the smart host".to_owned(),
             _ => host.name.clone(),
         }
     }
@@ -293,35 +294,36 @@ impl Connector {
         host: &RouteHost,
         address: SocketAddr,
         source: &Source,
-        reached: &watch::Sender<ConnectProgress>,
+        progress: &watch::Sender<ConnectProgress>,
     ) -> Result<Connection, ConnectFailure> {
-        let terms = self.terms(route, host);
+        let terms = self.tls_terms(route, host);
         let mode = terms.mode;
-        match self.try_once(route, host, address, source, terms, reached).await {
+        match self.try_once(route, host, address, source, terms, progress).await {
             // Opportunistic TLS accepts any certificate, so the handshake itself is broken: continue without TLS.
             Err(failure) if failure.is_tls && mode == TlsMode::Opportunistic => {
                 tracing::debug!(
                     mx = host.name,
-                    problem = failure.failure.problem,
+                    problem = failure.connect_failure.problem,
                     "TLS failed; trying without"
                 );
                 let mut connection = self
-                    .try_once(route, host, address, source, self.plain(), reached)
+                    .try_once(route, host, address, source, self.plain(), progress)
                     .await
                     .map_err(|mut plain| {
-                        plain.failure.peer.without_tls = Some(failure.failure.problem.clone());
-                        plain.failure
+                        plain.connect_failure.peer.without_tls =
+                            Some(failure.connect_failure.problem.clone());
+                        plain.connect_failure
                     })?;
-                connection.peer.without_tls = Some(failure.failure.problem);
+                connection.peer.without_tls = Some(failure.connect_failure.problem);
                 Ok(connection)
             }
-            other => other.map_err(|failure| failure.failure),
+            other => other.map_err(|failure| failure.connect_failure),
         }
     }
 
     /// TLS requirements of this host: those of its usable TLSA records, otherwise those of the route. If the host has
     /// only unusable records and the route requires nothing, TLS with any certificate is required.
-    fn terms(&self, route: &Route, host: &RouteHost) -> TlsTerms {
+    fn tls_terms(&self, route: &Route, host: &RouteHost) -> TlsTerms {
         let terms = |mode, tls, policy| TlsTerms { mode, tls, policy };
         match (&host.dane, &route.security) {
             (Dane::Certificate(dane), _) => terms(TlsMode::Required, Arc::clone(&dane.config), Some("dane")),
@@ -350,14 +352,14 @@ impl Connector {
         address: SocketAddr,
         source: &Source,
         terms: TlsTerms,
-        reached: &watch::Sender<ConnectProgress>,
+        progress: &watch::Sender<ConnectProgress>,
     ) -> Result<Connection, TryFailure> {
         let mode = terms.mode;
         let name = self.shown_name(host);
         let mut peer = Peer {
             mx: name.clone(),
-            remote_ip: self.shown(address.ip()),
-            source_ip: source.address.and_then(|own| self.shown(own)),
+            remote_ip: self.shown_address(address.ip()),
+            source_ip: source.address.and_then(|own| self.shown_address(own)),
             tls: None,
             tls_policy: terms.policy.map(Cow::Borrowed),
             without_tls: None,
@@ -366,7 +368,7 @@ impl Connector {
         let at = peer.remote_ip.map(|_| format!(" ({address})")).unwrap_or_default();
         let unreachable = |peer: &Peer, problem: String, class| TryFailure {
             is_tls: false,
-            failure: ConnectFailure {
+            connect_failure: ConnectFailure {
                 peer: peer.clone(),
                 problem,
                 class,
@@ -380,7 +382,7 @@ impl Connector {
         let from = source.address;
         let mut stop = self.stop.clone();
         let begun = Instant::now();
-        reached.send_if_modified(|reached| reached.raise(ConnectProgress::Dialling));
+        progress.send_if_modified(|progress| progress.raise(ConnectProgress::Dialling));
         let connecting = timeout(self.connect_timeout, stream::connect(address, from));
         let socket = tokio::select! {
             connected = connecting => match connected {
@@ -390,7 +392,7 @@ impl Connector {
                     let from = from.map(|_| format!(" from its source address{own}")).unwrap_or_default();
                     let problem = format!("this machine cannot open a connection{from}: {error}");
                     let mut failure = unreachable(&peer, problem, BounceClass::Other);
-                    failure.failure.was_tried = false;
+                    failure.connect_failure.was_tried = false;
                     return Err(failure);
                 }
                 Ok(Err(DialError::Remote(error))) => {
@@ -403,11 +405,11 @@ impl Connector {
                 }
             },
             Ok(_) = stop.wait_for(|stop| *stop) => {
-                return Err(TryFailure { is_tls: false, failure: ConnectFailure::stopped(&name) });
+                return Err(TryFailure { is_tls: false, connect_failure: ConnectFailure::stopped(&name) });
             }
         };
         let own = socket.local_addr().ok().map(|local| local.ip());
-        peer.source_ip = own.and_then(|own| self.shown(own));
+        peer.source_ip = own.and_then(|own| self.shown_address(own));
         let helo = DomainName::parse(&source.helo)
             .map_or_else(|_| HeloName::from(own.unwrap_or(IpAddr::from([127, 0, 0, 1]))), HeloName::from);
         let mut config = ClientConfig::new(helo);
@@ -429,7 +431,7 @@ impl Connector {
             connection.note_dns(answer);
         }
         connection.note(&format!("connected{at} after {} ms", begun.elapsed().as_millis()));
-        match connection.open(mode, reached).await {
+        match connection.open(mode, progress).await {
             Ok(()) => {
                 connection.note(&format!("ready for mail after {} ms", begun.elapsed().as_millis()));
                 if mode == TlsMode::Opportunistic && connection.was_starttls_refused() {
@@ -473,7 +475,7 @@ struct AbortRecorder<'a, 'r> {
 impl Drop for AbortRecorder<'_, '_> {
     fn drop(&mut self) {
         if let Some((host, index, addresses)) = self.at {
-            self.connector.host_order.aborted(self.order, host, index, addresses);
+            self.connector.host_order.on_aborted(self.order, host, index, addresses);
         }
     }
 }
@@ -488,11 +490,11 @@ struct TlsTerms {
 
 struct TryFailure {
     is_tls: bool,
-    failure: ConnectFailure,
+    connect_failure: ConnectFailure,
 }
 
 /// The TLS requirement of the host, and its origin.
-fn demand_of(route: &Route, host: &RouteHost) -> Option<String> {
+fn tls_demand_of(route: &Route, host: &RouteHost) -> Option<String> {
     match (&host.dane, &route.security) {
         (Dane::Certificate(_), _) => {
             Some("TLS with a certificate that its TLSA records vouch for is demanded by DANE".to_owned())
@@ -517,7 +519,7 @@ fn opening_failure(
     }
     let is_about_tls =
         matches!(closed, Closed::TlsNotOffered | Closed::Ended { cause: EndCause::TlsFailed, .. });
-    if is_about_tls && let Some(demand) = demand_of(route, host) {
+    if is_about_tls && let Some(demand) = tls_demand_of(route, host) {
         problem = format!("{problem} ({demand})");
     }
     let reply = match closed {
@@ -530,7 +532,7 @@ fn opening_failure(
     };
     TryFailure {
         is_tls: cause == Some(EndCause::TlsFailed),
-        failure: ConnectFailure {
+        connect_failure: ConnectFailure {
             problem: format!("{}: {problem}", connection.peer.mx),
             class,
             reply,

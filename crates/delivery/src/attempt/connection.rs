@@ -50,8 +50,8 @@ pub(crate) struct PhaseTimeouts {
 }
 
 impl PhaseTimeouts {
-    fn deadline(self, phase: Phase) -> Duration {
-        let usual = phase.deadline().unwrap_or(Duration::from_mins(5));
+    fn for_phase(self, phase: Phase) -> Duration {
+        let usual = phase.time_limit().unwrap_or(Duration::from_mins(5));
         usual.min(if phase == Phase::Final { self.final_reply } else { self.reply })
     }
 }
@@ -77,7 +77,7 @@ pub(crate) struct Connection {
     /// This host may have had more time than that, if connections became scarce later.
     given_up_early: Option<(Duration, Duration)>,
     /// The last bytes of the message must not be sent after this time.
-    expires: Option<Instant>,
+    expires_at: Option<Instant>,
     /// Whether the message was given up because it expired.
     has_expired: bool,
     /// Whether a message was not finished because its journal mark could not be written.
@@ -91,7 +91,7 @@ pub(crate) struct Connection {
 
 /// A session before its first message.
 struct Opening {
-    reached: watch::Sender<ConnectProgress>,
+    progress: watch::Sender<ConnectProgress>,
     /// Deadline while connections are scarce.
     scarce_deadline: Instant,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Signals {
 }
 
 /// Completes when a host has used up its time and connections are at least as scarce as `abort_shortage`.
-async fn overdue(
+async fn wait_until_overdue(
     scarce_deadline: Option<Instant>,
     abort_shortage: Shortage,
     shortage: &mut watch::Receiver<Shortage>,
@@ -119,7 +119,7 @@ async fn overdue(
     std::future::pending::<()>().await;
 }
 
-async fn expired(at: Option<Instant>) {
+async fn wait_until_expired(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
@@ -129,21 +129,21 @@ async fn expired(at: Option<Instant>) {
 /// Journal marks of one flight; the engine implements it.
 pub(crate) trait FlightMarks: Send {
     /// Called right before the last bytes of the message are sent. On `Err` they must not be sent.
-    fn finishing(&mut self) -> std::io::Result<()>;
+    fn mark_finishing(&mut self) -> std::io::Result<()>;
 
     /// Called when the message is sent and its reply takes long.
-    fn reply_is_late(&mut self);
+    fn note_late_reply(&mut self);
 }
 
 /// Writes no marks: there is no message while the session opens, between messages, and while the session ends.
 struct NoFlight;
 
 impl FlightMarks for NoFlight {
-    fn finishing(&mut self) -> std::io::Result<()> {
+    fn mark_finishing(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 
-    fn reply_is_late(&mut self) {}
+    fn note_late_reply(&mut self) {}
 }
 
 impl Connection {
@@ -169,7 +169,7 @@ impl Connection {
             scarce_reply: timeouts.scarce_opening,
             abort_shortage: Shortage::Unproved,
             given_up_early: None,
-            expires: None,
+            expires_at: None,
             has_expired: false,
             journal_failed: false,
             dns_answer: None,
@@ -179,15 +179,15 @@ impl Connection {
         }
     }
 
-    /// Runs until the session accepts messages. `tls` is the mode of the session. `reached` is set when the first bytes
+    /// Runs until the session accepts messages. `tls` is the mode of the session. `progress` is set when the first bytes
     /// of the host arrive.
     pub(crate) async fn open(
         &mut self,
         tls: TlsMode,
-        reached: &watch::Sender<ConnectProgress>,
+        progress: &watch::Sender<ConnectProgress>,
     ) -> Result<(), Closed> {
         let scarce_deadline = Instant::now() + self.timeouts.scarce_opening;
-        self.opening = Some(Opening { reached: reached.clone(), scarce_deadline });
+        self.opening = Some(Opening { progress: progress.clone(), scarce_deadline });
         if tls == TlsMode::Implicit
             && let Err(cause) = self.handshake().await
         {
@@ -215,9 +215,9 @@ impl Connection {
     ) -> Result<Outcome, SendError> {
         (self.scarce_reply, self.abort_shortage) = (scarce_reply, abort_shortage);
         self.session.send(message)?;
-        self.expires = time_left.and_then(|left| Instant::now().checked_add(left));
+        self.expires_at = time_left.and_then(|left| Instant::now().checked_add(left));
         let end = self.run(marks).await;
-        self.expires = None;
+        self.expires_at = None;
         match end {
             RunEnd::Outcome(outcome) => Ok(outcome),
             RunEnd::Ready | RunEnd::Closed => Err(SendError::NotReady),
@@ -338,24 +338,26 @@ impl Connection {
 
     /// Reads and writes until the `ClientSession` is ready, has an outcome, or is closed.
     async fn run(&mut self, marks: &mut impl FlightMarks) -> RunEnd {
-        let (mut has_finished, mut is_late) = (false, false);
+        let (mut last_bytes_sent, mut is_late) = (false, false);
         loop {
             let room = WRITE_BYTES_MAX - self.out.len();
-            let mut is_moving = self.session.fill_output(&mut self.out, room) > 0;
+            let mut made_progress = self.session.fill_output(&mut self.out, room) > 0;
             while let Some(event) = self.session.next_event() {
-                is_moving = true;
+                made_progress = true;
                 match event {
                     Event::StartTls => match self.handshake().await {
                         Ok(()) => self.session.tls_established(),
                         Err(cause) => self.session.connection_ended(cause),
                     },
                     Event::Ready => return RunEnd::Ready,
-                    Event::Finishing if self.expires.is_some_and(|expires| expires <= Instant::now()) => {
+                    Event::Finishing
+                        if self.expires_at.is_some_and(|expires_at| expires_at <= Instant::now()) =>
+                    {
                         self.has_expired = true;
                         self.session.connection_ended(EndCause::Stopped);
                     }
-                    Event::Finishing => match marks.finishing() {
-                        Ok(()) => has_finished = true,
+                    Event::Finishing => match marks.mark_finishing() {
+                        Ok(()) => last_bytes_sent = true,
                         Err(error) => {
                             tracing::error!(%error, "flight journal cannot be written; the message is not finished, and sending pauses");
                             self.journal_failed = true;
@@ -370,7 +372,7 @@ impl Connection {
                     }
                 }
             }
-            if is_moving {
+            if made_progress {
                 continue;
             }
             if self.stream.is_none() {
@@ -378,24 +380,24 @@ impl Connection {
                 continue;
             }
             // The wait is interrupted only if nothing is left to write: a read can be restarted, a write cannot.
-            if has_finished && !is_late && self.out.is_empty() {
-                if timeout(FINAL_REPLY_USUAL, self.write_or_read(has_finished)).await.is_err() {
+            if last_bytes_sent && !is_late && self.out.is_empty() {
+                if timeout(FINAL_REPLY_USUAL, self.write_or_read(last_bytes_sent)).await.is_err() {
                     is_late = true;
-                    marks.reply_is_late();
+                    marks.note_late_reply();
                 }
                 continue;
             }
-            self.write_or_read(has_finished).await;
+            self.write_or_read(last_bytes_sent).await;
         }
     }
 
     /// One write or one read.
-    async fn write_or_read(&mut self, has_finished: bool) {
+    async fn write_or_read(&mut self, last_bytes_sent: bool) {
         let Some(stream) = &mut self.stream else { return };
         let phase = self.session.phase();
-        let deadline = self.timeouts.deadline(phase);
+        let phase_timeout = self.timeouts.for_phase(phase);
         let scarce_time = match phase {
-            _ if has_finished => None,
+            _ if last_bytes_sent => None,
             Phase::MailFrom | Phase::RcptTo | Phase::Data => Some(self.scarce_reply),
             // Large messages take long on slow links.
             Phase::Body => Some(self.timeouts.scarce_opening),
@@ -410,18 +412,18 @@ impl Connection {
         // Once the last bytes of the message were sent, the reply is worth waiting for, even while the service is
         // stopping.
         let stopping = async {
-            if has_finished || self.signals.stop.wait_for(|stop| *stop).await.is_err() {
+            if last_bytes_sent || self.signals.stop.wait_for(|stop| *stop).await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
-        let expiry = expired(self.expires.filter(|_| !has_finished));
+        let expiry = wait_until_expired(self.expires_at.filter(|_| !last_bytes_sent));
         if !self.out.is_empty() {
             let written = tokio::select! {
                 biased;
-                written = timeout(deadline, write(stream, &self.out)) => written,
-                () = overdue(scarce_deadline, abort_shortage, &mut self.signals.shortage) => {
+                written = timeout(phase_timeout, write(stream, &self.out)) => written,
+                () = wait_until_overdue(scarce_deadline, abort_shortage, &mut self.signals.shortage) => {
                     self.stream = None;
-                    self.given_up_early = Some((scarce_time, deadline));
+                    self.given_up_early = Some((scarce_time, phase_timeout));
                     self.session.connection_ended(EndCause::TimedOut);
                     return;
                 }
@@ -455,19 +457,19 @@ impl Connection {
         }
         tokio::select! {
             biased;
-            read = timeout(deadline, stream.read(&mut self.input)) => match read {
+            read = timeout(phase_timeout, stream.read(&mut self.input)) => match read {
                 Ok(Ok(0)) => self.session.connection_ended(EndCause::EndOfStream),
                 Ok(Ok(count)) => {
                     if let Some(opening) = &self.opening {
-                        opening.reached.send_if_modified(|reached| reached.raise(ConnectProgress::Greeting));
+                        opening.progress.send_if_modified(|progress| progress.raise(ConnectProgress::Greeting));
                     }
                     self.session.feed(&self.input[..count]);
                 }
                 Ok(Err(_)) => self.session.connection_ended(EndCause::Io),
                 Err(_) => self.session.connection_ended(EndCause::TimedOut),
             },
-            () = overdue(scarce_deadline, abort_shortage, &mut self.signals.shortage) => {
-                self.given_up_early = Some((scarce_time, deadline));
+            () = wait_until_overdue(scarce_deadline, abort_shortage, &mut self.signals.shortage) => {
+                self.given_up_early = Some((scarce_time, phase_timeout));
                 self.session.connection_ended(EndCause::TimedOut);
             }
             () = stopping => self.session.connection_ended(EndCause::Stopped),
@@ -481,14 +483,14 @@ impl Connection {
     async fn handshake(&mut self) -> Result<(), EndCause> {
         let Some(stream) = self.stream.take() else { return Err(EndCause::TlsFailed) };
         let config = Arc::clone(&self.tls_config);
-        let deadline = self.timeouts.deadline(Phase::TlsHandshake);
+        let phase_timeout = self.timeouts.for_phase(Phase::TlsHandshake);
         let scarce_deadline = self.opening.as_ref().map(|opening| opening.scarce_deadline);
         let abort_shortage = Shortage::Unproved;
         let handshake = tokio::select! {
-            handshake = timeout(deadline, tls_handshake(stream, config, &self.host)) => handshake,
+            handshake = timeout(phase_timeout, tls_handshake(stream, config, &self.host)) => handshake,
             Ok(_) = self.signals.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
-            () = overdue(scarce_deadline, abort_shortage, &mut self.signals.shortage) => {
-                self.given_up_early = Some((self.timeouts.scarce_opening, deadline));
+            () = wait_until_overdue(scarce_deadline, abort_shortage, &mut self.signals.shortage) => {
+                self.given_up_early = Some((self.timeouts.scarce_opening, phase_timeout));
                 // Not `TlsFailed`, which leads to a retry in plain text: with its usual time, the handshake may
                 // succeed.
                 return Err(EndCause::TimedOut);

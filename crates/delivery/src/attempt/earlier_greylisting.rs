@@ -15,14 +15,16 @@ const LATE_SHARE: f64 = 0.2;
 
 /// State of the greylisting after `deliveries`, which are in time order.
 pub(crate) fn greylisting_after(deliveries: &[Delivery], now: Timestamp) -> Option<Greylisting> {
-    let greylisted = deliveries.iter().fold(None, |before, delivery| after(before, &delivery.record))?;
-    let planned = greylisted.retry_at.map(|retry_at| retry_at.since(greylisted.first));
+    let greylisting = deliveries
+        .iter()
+        .fold(None, |before, delivery| greylisting_after_delivery(before, &delivery.record))?;
+    let planned = greylisting.retry_at.map(|retry_at| retry_at.since(greylisting.first_refused_at));
     let late_max = planned.unwrap_or_default().mul_f64(LATE_SHARE);
-    let is_late = greylisted.retry_at.is_some_and(|retry_at| now.since(retry_at) > late_max);
-    Some(if is_late { greylisted.delayed() } else { greylisted })
+    let is_late = greylisting.retry_at.is_some_and(|retry_at| now.since(retry_at) > late_max);
+    Some(if is_late { greylisting.delayed() } else { greylisting })
 }
 
-fn after(before: Option<Greylisting>, delivery: &NewDelivery) -> Option<Greylisting> {
+fn greylisting_after_delivery(before: Option<Greylisting>, delivery: &NewDelivery) -> Option<Greylisting> {
     match (delivery.status, delivery.code) {
         // The receiver did not answer.
         (Status::SoftFail, None) => before.map(Greylisting::delayed),

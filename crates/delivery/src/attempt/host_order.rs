@@ -1,5 +1,5 @@
-//! The order in which a site's hosts are tried: by preference; hosts of equal preference take turns. If an attempt
-//! stopped early at dead hosts, the next attempt continues from there.
+//! The order in which a site's hosts are tried: by preference; hosts of equal preference rotate. If an attempt stopped
+//! early at dead hosts, the next attempt continues from there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use tokio::time::Instant;
 
 use crate::route::RouteHost;
 
-/// Maximum number of sites whose turn is remembered. A forgotten site begins again at a random one of its most
+/// Maximum number of sites whose rotation is remembered. A forgotten site begins again at a random one of its most
 /// preferred hosts.
 const SITES_MAX: usize = 10_000;
 /// After this long without a new dead host, the preferred hosts are tried first again. Longer than the first three
 /// pauses of the default retry schedule together.
 const RESUME_FOR: Duration = Duration::from_mins(20);
 
-/// Turns of all sites, shared by all connections.
+/// Rotations of all sites, shared by all connections.
 #[derive(Debug, Default)]
 pub(crate) struct HostOrder {
-    sites: Mutex<HashMap<Arc<str>, SiteTurn>>,
+    sites: Mutex<HashMap<Arc<str>, SiteRotation>>,
 }
 
 #[derive(Debug)]
-struct SiteTurn {
+struct SiteRotation {
     /// Counts attempts; decides which of the hosts with equal preference comes first.
-    turn: usize,
+    rotation: usize,
     resume: Option<Resume>,
 }
 
@@ -36,8 +36,8 @@ struct Resume {
     host: String,
     /// Index into the addresses of the host.
     address: usize,
-    /// Turn of the stopped attempt; the next attempt has the same turn, so that its hosts are in the same order.
-    turn: usize,
+    /// Rotation of the stopped attempt; the next attempt has the same one, so that its hosts are in the same order.
+    rotation: usize,
     until: Instant,
 }
 
@@ -45,14 +45,14 @@ struct Resume {
 #[derive(Debug)]
 pub(crate) struct AttemptOrder<'r> {
     site: &'r Arc<str>,
-    turn: usize,
+    rotation: usize,
     is_resumed: bool,
     /// Each host with the index of the address to begin with.
     pub(crate) hosts: Vec<(&'r RouteHost, usize)>,
 }
 
 impl HostOrder {
-    /// Begins an attempt. Hosts of equal preference take turns (RFC 5321 5.1 asks to spread the load among them).
+    /// Begins an attempt. Hosts of equal preference rotate (RFC 5321 5.1 asks to spread the load among them).
     pub(crate) fn begin<'r>(&self, site: &'r Arc<str>, hosts: &'r [RouteHost]) -> AttemptOrder<'r> {
         let mut sites = self.sites();
         if !sites.contains_key(site)
@@ -62,18 +62,18 @@ impl HostOrder {
             sites.remove(&any);
         }
         // Nodes and restarts must not all begin with the same host.
-        let new = || SiteTurn { turn: usize::from(rand::random::<u16>()), resume: None };
-        let site_turn = sites.entry(Arc::clone(site)).or_insert_with(new);
-        site_turn.resume.take_if(|resume| Instant::now() >= resume.until);
-        let turn = site_turn.resume.as_ref().map_or(site_turn.turn, |resume| resume.turn);
-        site_turn.turn = site_turn.turn.wrapping_add(1);
+        let new = || SiteRotation { rotation: usize::from(rand::random::<u16>()), resume: None };
+        let site_rotation = sites.entry(Arc::clone(site)).or_insert_with(new);
+        site_rotation.resume.take_if(|resume| Instant::now() >= resume.until);
+        let rotation = site_rotation.resume.as_ref().map_or(site_rotation.rotation, |resume| resume.rotation);
+        site_rotation.rotation = site_rotation.rotation.wrapping_add(1);
         let mut ordered: Vec<(&RouteHost, usize)> = hosts.iter().map(|host| (host, 0)).collect();
         ordered.sort_by_key(|(host, _)| host.preference);
         for equals in ordered.chunk_by_mut(|(one, _), (next, _)| one.preference == next.preference) {
             let len = equals.len();
-            equals.rotate_left(turn % len);
+            equals.rotate_left(rotation % len);
         }
-        let resumed = site_turn.resume.as_ref().and_then(|resume| {
+        let resumed = site_rotation.resume.as_ref().and_then(|resume| {
             let index = ordered.iter().position(|(host, _)| host.name == resume.host)?;
             Some((index, resume.address))
         });
@@ -81,19 +81,18 @@ impl HostOrder {
             ordered.rotate_left(index);
             ordered[0].1 = address;
         }
-        AttemptOrder { site, turn, is_resumed: resumed.is_some(), hosts: ordered }
+        AttemptOrder { site, rotation, is_resumed: resumed.is_some(), hosts: ordered }
     }
 
     /// The attempt had to stop before this address: the next attempt begins with it.
-    pub(crate) fn stopped_before(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize) {
+    pub(crate) fn on_stopped_before(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize) {
         self.resume_at(attempt, host, address, Instant::now() + RESUME_FOR);
     }
 
     /// The attempt was aborted while this address did not answer. The next attempt begins with the host's next address,
     /// or after the last one with the next host. After the last address, an attempt that was not resumed leaves no
-    /// position if no host follows. It also leaves none if another host has the same preference: such hosts take turns
-    /// anyway.
-    pub(crate) fn aborted(
+    /// position if no host follows. It also leaves none if another host has the same preference: such hosts rotate anyway.
+    pub(crate) fn on_aborted(
         &self,
         attempt: &AttemptOrder<'_>,
         host: &RouteHost,
@@ -112,7 +111,7 @@ impl HostOrder {
         let has_equal =
             hosts.iter().any(|(other, _)| other.name != host.name && other.preference == host.preference);
         let next = if attempt.is_resumed {
-            // Turns do not move the position of a resumed attempt: without a new position, the next attempt would
+            // The rotation does not move the position of a resumed attempt: without a new position, the next attempt would
             // begin at the same address again.
             hosts.get(index + 1).or(hosts.first())
         } else if has_equal {
@@ -126,9 +125,11 @@ impl HostOrder {
     }
 
     /// A host accepts messages. While preferred hosts are skipped, the next attempt begins with this host.
-    pub(crate) fn reached(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize) {
-        let until =
-            self.sites().get(attempt.site).and_then(|site_turn| Some(site_turn.resume.as_ref()?.until));
+    pub(crate) fn on_reached(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize) {
+        let until = self
+            .sites()
+            .get(attempt.site)
+            .and_then(|site_rotation| Some(site_rotation.resume.as_ref()?.until));
         // `until` is not extended: a host that is reached again and again would keep the preferred hosts from being
         // tried.
         if let Some(until) = until.filter(|_| attempt.is_resumed) {
@@ -137,19 +138,20 @@ impl HostOrder {
     }
 
     /// All hosts were tried and none accepts messages: the next attempt begins with the preferred ones.
-    pub(crate) fn exhausted(&self, attempt: &AttemptOrder<'_>) {
-        if let Some(site_turn) = self.sites().get_mut(attempt.site) {
-            site_turn.resume = None;
+    pub(crate) fn on_exhausted(&self, attempt: &AttemptOrder<'_>) {
+        if let Some(site_rotation) = self.sites().get_mut(attempt.site) {
+            site_rotation.resume = None;
         }
     }
 
     fn resume_at(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize, until: Instant) {
-        if let Some(site_turn) = self.sites().get_mut(attempt.site) {
-            site_turn.resume = Some(Resume { host: host.name.clone(), address, turn: attempt.turn, until });
+        if let Some(site_rotation) = self.sites().get_mut(attempt.site) {
+            site_rotation.resume =
+                Some(Resume { host: host.name.clone(), address, rotation: attempt.rotation, until });
         }
     }
 
-    fn sites(&self) -> MutexGuard<'_, HashMap<Arc<str>, SiteTurn>> {
+    fn sites(&self) -> MutexGuard<'_, HashMap<Arc<str>, SiteRotation>> {
         self.sites.lock()
     }
 }
@@ -197,11 +199,11 @@ mod tests {
         let hosts = hosts(&[1, 2, 3]);
         let attempt = order.begin(&site, &hosts);
         assert_eq!(names(&attempt), ["mx0", "mx1", "mx2"]);
-        order.stopped_before(&attempt, &hosts[1], 3);
+        order.on_stopped_before(&attempt, &hosts[1], 3);
         let attempt = order.begin(&site, &hosts);
         assert_eq!(names(&attempt), ["mx1", "mx2", "mx0"]);
         assert_eq!(attempt.hosts[0].1, 3);
-        order.reached(&attempt, &hosts[2], 0);
+        order.on_reached(&attempt, &hosts[2], 0);
         assert_eq!(names(&order.begin(&site, &hosts)), ["mx2", "mx0", "mx1"]);
         tokio::time::advance(RESUME_FOR).await;
         assert_eq!(names(&order.begin(&site, &hosts)), ["mx0", "mx1", "mx2"]);
@@ -212,10 +214,10 @@ mod tests {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[10, 20]);
         let attempt = order.begin(&site, &hosts);
-        order.aborted(&attempt, &hosts[0], 0, 2);
+        order.on_aborted(&attempt, &hosts[0], 0, 2);
         let attempt = order.begin(&site, &hosts);
         assert_eq!(start(&attempt), ("mx0.example", 1));
-        order.aborted(&attempt, &hosts[0], 1, 2);
+        order.on_aborted(&attempt, &hosts[0], 1, 2);
         assert_eq!(names(&order.begin(&site, &hosts)), ["mx1", "mx0"]);
     }
 
@@ -225,13 +227,13 @@ mod tests {
         let hosts = hosts(&[10, 10]);
         let attempt = order.begin(&site, &hosts);
         let (one, other) = (attempt.hosts[0].0, attempt.hosts[1].0);
-        order.aborted(&attempt, one, 0, 2);
+        order.on_aborted(&attempt, one, 0, 2);
         let attempt = order.begin(&site, &hosts);
         assert_eq!(start(&attempt), (one.name.as_str(), 1));
-        order.aborted(&attempt, one, 1, 2);
+        order.on_aborted(&attempt, one, 1, 2);
         let attempt = order.begin(&site, &hosts);
         assert_eq!(start(&attempt), (other.name.as_str(), 0));
-        order.aborted(&attempt, other, 0, 1);
+        order.on_aborted(&attempt, other, 0, 1);
         let attempt = order.begin(&site, &hosts);
         assert_eq!(start(&attempt), (one.name.as_str(), 0));
     }
@@ -243,7 +245,7 @@ mod tests {
         for address in [0, 1, 0, 1] {
             let attempt = order.begin(&site, &hosts);
             assert_eq!(attempt.hosts[0].1, address);
-            order.aborted(&attempt, &hosts[0], address, 2);
+            order.on_aborted(&attempt, &hosts[0], address, 2);
         }
     }
 
@@ -251,9 +253,9 @@ mod tests {
     async fn a_host_is_passed_over_if_its_last_address_refused_and_its_first_hung_again() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[10, 20]);
-        order.aborted(&order.begin(&site, &hosts), &hosts[0], 0, 2);
+        order.on_aborted(&order.begin(&site, &hosts), &hosts[0], 0, 2);
         // The attempt begins with address 1, which refuses, and hangs at address 0.
-        order.aborted(&order.begin(&site, &hosts), &hosts[0], 0, 2);
+        order.on_aborted(&order.begin(&site, &hosts), &hosts[0], 0, 2);
         assert_eq!(names(&order.begin(&site, &hosts)), ["mx1", "mx0"]);
     }
 
@@ -261,8 +263,8 @@ mod tests {
     async fn after_all_hosts_failed_the_preferred_ones_come_first_again() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[1, 2]);
-        order.stopped_before(&order.begin(&site, &hosts), &hosts[1], 0);
-        order.exhausted(&order.begin(&site, &hosts));
+        order.on_stopped_before(&order.begin(&site, &hosts), &hosts[1], 0);
+        order.on_exhausted(&order.begin(&site, &hosts));
         assert_eq!(names(&order.begin(&site, &hosts)), ["mx0", "mx1"]);
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Judgement {
     pub(super) is_remote_decision: bool,
     pub(super) is_dead_address: bool,
     /// Whether the ending counts as an attempt.
-    pub(super) counts: bool,
+    pub(super) counts_as_attempt: bool,
     pub(super) possible_duplicate: bool,
     /// Whether the next attempt should use the same source address.
     pub(super) keeps_source: bool,
@@ -32,7 +32,7 @@ impl Judgement {
             is_permanent: false,
             is_remote_decision: false,
             is_dead_address: false,
-            counts: true,
+            counts_as_attempt: true,
             possible_duplicate: false,
             keeps_source: false,
             details,
@@ -105,28 +105,28 @@ pub(super) fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judgemen
             )
         },
         Ending::Unreachable { problem, class, reply, was_tried } => {
-            let said = reply.as_ref().and_then(mail_reply);
-            let judged = said.map(|reply| classify_in(ReplyPhase::Greeting, &reply).class);
+            let parsed_reply = reply.as_ref().and_then(mail_reply);
+            let reply_class = parsed_reply.map(|reply| classify_in(ReplyPhase::Greeting, &reply).class);
             Judgement {
-                counts: was_tried,
+                counts_as_attempt: was_tried,
                 reply,
-                ..Judgement::temporary(judged.unwrap_or(class), format!("No connection: {problem}"))
+                ..Judgement::temporary(reply_class.unwrap_or(class), format!("No connection: {problem}"))
             }
         }
         Ending::NoRoute { problem, class } => {
             let is_permanent = class != BounceClass::Dns;
-            Judgement { is_permanent, counts: false, ..Judgement::temporary(class, problem) }
+            Judgement { is_permanent, counts_as_attempt: false, ..Judgement::temporary(class, problem) }
         }
         Ending::Waited { cause, class, .. } => Judgement {
-            counts: false,
+            counts_as_attempt: false,
             ..Judgement::temporary(class, format!("It was not offered to a receiver yet: {cause}"))
         },
         Ending::Expired => Judgement {
-            counts: false,
+            counts_as_attempt: false,
             ..Judgement::permanent(BounceClass::Other, "Its `expires_at` has passed".to_owned())
         },
         Ending::Broken(problem) => {
-            Judgement { counts: false, ..Judgement::permanent(BounceClass::Other, problem) }
+            Judgement { counts_as_attempt: false, ..Judgement::permanent(BounceClass::Other, problem) }
         }
         Ending::NoReply => Judgement {
             possible_duplicate: true,
@@ -138,7 +138,7 @@ pub(super) fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judgemen
         Ending::Abandoned => Judgement {
             possible_duplicate: true,
             // It is unknown whether a host was reached.
-            counts: false,
+            counts_as_attempt: false,
             ..Judgement::temporary(
                 BounceClass::Other,
                 "The node that was sending it is gone, and nobody knows whether it arrived".to_owned(),
@@ -166,7 +166,7 @@ fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> 
         is_permanent,
         is_remote_decision: true,
         is_dead_address: verdict.as_ref().is_some_and(|verdict| verdict.hard),
-        counts: true,
+        counts_as_attempt: true,
         possible_duplicate: false,
         keeps_source: keeps_source(reply.code, verdict.and_then(|verdict| verdict.signal)),
         details: format!("{host} {how} {}", refused_command(phase, class)),

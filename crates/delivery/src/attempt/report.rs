@@ -29,16 +29,16 @@ pub(crate) fn report_ending(
 ) -> Reaction {
     match ending {
         Ending::Accepted(_) => {
-            if let Some(greylisted) = job.entry.greylisted {
-                schedule.greylisting_over(path, greylisted, now);
+            if let Some(greylisting) = job.entry.greylisting {
+                schedule.on_greylisting_over(path, greylisting, now);
             }
-            schedule.accepted(path, &job.lane, job.entry.server_id, now);
+            schedule.on_accepted(path, &job.lane, job.entry.server_id, now);
             Reaction::default()
         }
         Ending::Refused { reply, phase } => {
             let reason = Reason::of_message(&reply.to_string(), job.entry.server_id);
             let refusal = refusal_reply(job, reply_phase(*phase), signal_of(reply, *phase), &reason);
-            schedule.refused(path, refusal, now)
+            schedule.on_refused(path, refusal, now)
         }
         Ending::Interrupted { class: BounceClass::Timeout, .. } => {
             schedule.note_silence(path, now);
@@ -74,12 +74,12 @@ pub(crate) fn report_failed_connection(
     if let Some(reply) = failed.reply {
         let reason = Reason::of_connection(&reply.to_string());
         let refusal = refusal_reply(job, ReplyPhase::Greeting, signal_of_greeting(reply), &reason);
-        if schedule.connection_refused(path, refusal, now) {
+        if schedule.on_connection_refused(path, refusal, now) {
             return true;
         }
     }
     if failed.was_dns_busy {
-        schedule.lookups_are_busy(path, failed.problem.to_owned(), now);
+        schedule.on_lookups_busy(path, failed.problem.to_owned(), now);
         return true;
     }
     let is_unanswered = failed.was_tried && failed.reply.is_none();
@@ -90,7 +90,7 @@ pub(crate) fn report_failed_connection(
     if failed.was_tried && failed.class == BounceClass::Timeout {
         schedule.note_silence(path, now);
     }
-    schedule.connect_failed(path, failed.problem.to_owned(), now);
+    schedule.on_connect_failed(path, failed.problem.to_owned(), now);
     false
 }
 
@@ -100,8 +100,8 @@ fn refusal_reply<'a>(
     signal: Option<Signal>,
     reason: &'a Reason,
 ) -> RefusalReply<'a> {
-    let (server, greylisted) = (job.entry.server_id, job.entry.greylisted);
-    RefusalReply { lane: &job.lane, server, greylisted, phase, signal, reason }
+    let (server, greylisting) = (job.entry.server_id, job.entry.greylisting);
+    RefusalReply { lane: &job.lane, server, greylisting, phase, signal, reason }
 }
 
 /// Whether the message waits again without a failed attempt: the connection was one too many, or it carried other

@@ -15,9 +15,9 @@ use crate::schedule::LaneKey;
 use crate::settings::{SmartHost, SmartHostTls};
 
 /// Validity of routes that do not come from the DNS.
-const FIXED_FOR: Duration = Duration::from_hours(1);
+const FIXED_ROUTE_VALID_FOR: Duration = Duration::from_hours(1);
 /// Validity of a route whose domain may have an MTA-STS policy that could not be looked up.
-const STS_UNKNOWN_FOR: Duration = Duration::from_secs(30);
+const STS_UNKNOWN_VALID_FOR: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) struct Router {
@@ -30,8 +30,9 @@ pub(crate) struct Router {
     pub(crate) smart_host: Option<SmartHost>,
     /// The dev inbox; if set, it gets all mail except the simulator's.
     pub(crate) inbox: Option<SocketAddr>,
-    /// The simulator's domain, and its address if it is running.
-    pub(crate) simulator: (DomainName, Option<SocketAddr>),
+    pub(crate) simulator_domain: DomainName,
+    /// `None` if the simulator is off.
+    pub(crate) simulator_address: Option<SocketAddr>,
 }
 
 /// No route to a domain.
@@ -48,7 +49,7 @@ pub(crate) struct RouteFailure {
 
 impl Router {
     pub(crate) fn is_simulator(&self, domain: &DomainName) -> bool {
-        *domain == self.simulator.0
+        *domain == self.simulator_domain
     }
 
     /// The route of a lane. `server` is the server whose mail is waiting.
@@ -56,7 +57,7 @@ impl Router {
         let now = self.clock.now();
         if self.is_simulator(&key.domain) {
             // Mail to simulated recipients never leaves the machine, whether the simulator runs or not.
-            return match self.simulator.1 {
+            return match self.simulator_address {
                 Some(address) => Ok(self.in_process_route("simulator", RouteKind::Simulator, address, now)),
                 None => Err(RouteFailure {
                     problem: "the simulator is off; `simulator = \"on\"` in [delivery] turns it on"
@@ -71,12 +72,12 @@ impl Router {
             return Ok(self.in_process_route("inbox", RouteKind::Inbox, inbox, now));
         }
         match &self.smart_host {
-            Some(smart_host) => Ok(self.smart_route(smart_host, key, now)),
+            Some(smart_host) => Ok(self.smart_host_route(smart_host, key, now)),
             None => self.mx_route(key, server, now).await,
         }
     }
 
-    fn smart_route(&self, smart_host: &SmartHost, key: &LaneKey, now: Timestamp) -> Route {
+    fn smart_host_route(&self, smart_host: &SmartHost, key: &LaneKey, now: Timestamp) -> Route {
         let security = match smart_host.tls {
             SmartHostTls::Implicit => Security::Implicit,
             SmartHostTls::Required => {
@@ -106,7 +107,7 @@ impl Router {
             security,
             kind: RouteKind::SmartHost,
             is_exempt: false,
-            valid_until: now.plus(FIXED_FOR),
+            valid_until: now.plus(FIXED_ROUTE_VALID_FOR),
         }
     }
 
@@ -128,7 +129,7 @@ impl Router {
             security: Security::Opportunistic,
             kind,
             is_exempt: kind == RouteKind::Simulator,
-            valid_until: now.plus(FIXED_FOR),
+            valid_until: now.plus(FIXED_ROUTE_VALID_FOR),
         }
     }
 
@@ -146,7 +147,7 @@ impl Router {
         let (policy, sts_valid_for) = match self.sts.policy(&key.domain, server, now).await {
             StsVerdict::Enforce(policy) => (Some(policy), Duration::MAX),
             // All messages of the domain use this route, so it expires soon and the policy is looked up again.
-            StsVerdict::Unknown => (None, STS_UNKNOWN_FOR),
+            StsVerdict::Unknown => (None, STS_UNKNOWN_VALID_FOR),
             StsVerdict::None | StsVerdict::Testing(_) => (None, Duration::MAX),
         };
         let hosts = without_ourselves(&plan.hosts, self.hostname.as_str());
@@ -165,7 +166,7 @@ impl Router {
         };
         let site = plan.site_name();
         let rules = self.providers.find(&hosts[0].name);
-        let (dane, dane_valid_for) = self.dane(&plan, &hosts, server).await?;
+        let (dane, dane_valid_for) = self.dane_of_hosts(&plan, &hosts, server).await?;
         let has_dane = dane.iter().any(|dane| !dane.is_nothing());
         Ok(Route {
             secured_site: secured_site_name(&site, &security, has_dane),
@@ -192,7 +193,7 @@ impl Router {
 
     /// DANE requirements of each host, and how long they are valid. DANE applies only if DNSSEC secures the domain's MX
     /// records too (RFC 7672 2.2.1). Without a trusted resolver there are no requirements, and no query is made.
-    async fn dane(
+    async fn dane_of_hosts(
         &self,
         plan: &MxPlan,
         hosts: &[&MxHost],
@@ -215,12 +216,12 @@ impl Router {
                 is_busy: true,
             });
         }
-        let found = hosts.iter().zip(answers).map(|(host, answer)| dane_of(&host.name, answer.tlsa));
+        let found = hosts.iter().zip(answers).map(|(host, answer)| dane_of_host(&host.name, answer.tlsa));
         Ok((found.collect(), valid_for))
     }
 }
 
-fn dane_of(host: &str, tlsa: HostTlsa) -> Dane {
+fn dane_of_host(host: &str, tlsa: HostTlsa) -> Dane {
     match tlsa {
         HostTlsa::Absent => Dane::Nothing,
         HostTlsa::Secure { base, records } => match DaneTls::new(&base, host, &records) {

@@ -12,7 +12,7 @@ use super::ending::Ending;
 use super::event_data::EventData;
 use super::judge::{Judgement, is_greylisting, is_unanswered, judge};
 use crate::journal::FlightKey;
-use crate::prepare::Work;
+use crate::prepare::LoadedMessage;
 use crate::retry::RetryPolicy;
 use crate::schedule::{CountedSource, Entry, Greylisting, Schedule};
 
@@ -25,7 +25,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) entry: Entry,
     pub(crate) domain: DomainName,
     /// `None` if the message was never loaded.
-    pub(crate) work: Option<&'a Work>,
+    pub(crate) loaded_message: Option<&'a LoadedMessage>,
     pub(crate) peer: Peer,
     pub(crate) source: Option<CountedSource>,
     /// Name of the pool of the source address.
@@ -58,7 +58,7 @@ impl Settlement {
     /// Updates the schedule after the outcome was stored. `is_settled`: the message was still this node's.
     pub(crate) fn conclude(self, schedule: &mut Schedule, is_settled: bool, now: Timestamp) {
         if let Some(source) = &self.source {
-            schedule.settled(source, self.outcome.delivery.status == Status::Sent);
+            schedule.on_settled(source, self.outcome.delivery.status == Status::Sent);
         }
         if let Some(retry) = self.retry.filter(|_| is_settled) {
             schedule.add(retry.domain, retry.require_tls, retry.entry, now);
@@ -75,15 +75,15 @@ pub(crate) struct Retry {
 }
 
 /// The details, with the reason why TLS was not used though the host offers it, and the conclusion about the receiver.
-fn described(judged: &Judgement, attempt: &Attempt<'_>) -> String {
-    let separator = if judged.class.is_none() { "" } else { ";" };
+fn describe(judgement: &Judgement, attempt: &Attempt<'_>) -> String {
+    let separator = if judgement.class.is_none() { "" } else { ";" };
     let without_tls = attempt.peer.without_tls.as_ref();
     let without_tls = without_tls
         .map(|problem| format!("{separator} without TLS, which failed: {problem}"))
         .unwrap_or_default();
     let conclusion =
         attempt.conclusion.as_ref().map(|conclusion| format!("; {conclusion}")).unwrap_or_default();
-    format!("{}{without_tls}{conclusion}", judged.details)
+    format!("{}{without_tls}{conclusion}", judgement.details)
 }
 
 /// Turns an ending into its settlement. Retries due up to `horizon_end` stay in this node's schedule.
@@ -95,46 +95,49 @@ pub(crate) fn settle(
     horizon_end: Timestamp,
     rng: &mut impl Rng,
 ) -> Settlement {
-    let Attempt { entry, domain, work, peer, source, is_encrypted, is_simulated, started_at, .. } = attempt;
+    let Attempt {
+        entry, domain, loaded_message, peer, source, is_encrypted, is_simulated, started_at, ..
+    } = attempt;
     let transcript = Some(attempt.transcript.clone()).filter(|text| !text.is_empty());
     let is_greylisting = is_greylisting(&ending);
     let is_unanswered = is_unanswered(&ending);
     let has_waited = matches!(ending, Ending::Waited { .. });
     let never_gives_up = matches!(ending, Ending::Waited { is_ours: true, .. });
-    let judged = judge(ending, peer, *is_simulated);
-    let details = described(&judged, attempt);
-    let attempts = entry.attempts + u32::from(judged.counts);
-    let first_due = work.map_or(entry.due_at, Work::first_due);
-    let by_policy = policy
-        .next_attempt(attempts, judged.counts, first_due, now, rng)
+    let judgement = judge(ending, peer, *is_simulated);
+    let details = describe(&judgement, attempt);
+    let attempts = entry.attempts + u32::from(judgement.counts_as_attempt);
+    let first_due = loaded_message.map_or(entry.due_at, LoadedMessage::first_due);
+    let next_by_policy = policy
+        .next_attempt(attempts, judgement.counts_as_attempt, first_due, now, rng)
         .or_else(|| never_gives_up.then(|| now.plus(policy.pause_max())));
-    let announce_at = by_policy.filter(|_| has_waited);
-    let next = by_policy
+    let delay_notice_at = next_by_policy.filter(|_| has_waited);
+    let next = next_by_policy
         .map(|next| match attempt.retry_after {
             Some(pause) => now.plus(pause.mul_f64(rng.random_range(1.0..1.05))),
             None => next,
         })
         .filter(|next| entry.expires_at.is_none_or(|expiry| *next < expiry));
-    let (status, kind, next_attempt_at, details) = match judged.class {
+    let (status, kind, next_attempt_at, details) = match judgement.class {
         None => (Status::Sent, EventKind::Delivered, None, details),
-        Some(_) if judged.is_permanent && judged.is_remote_decision => {
+        Some(_) if judgement.is_permanent && judgement.is_remote_decision => {
             (Status::HardFail, EventKind::Bounced, None, details)
         }
-        Some(_) if judged.is_permanent => (Status::HardFail, EventKind::Failed, None, details),
+        Some(_) if judgement.is_permanent => (Status::HardFail, EventKind::Failed, None, details),
         Some(_) if next.is_some() => (Status::SoftFail, EventKind::Delayed, next, details),
         Some(_) => {
             let details = format!("{details}; given up after {attempts} attempts");
             (Status::HardFail, EventKind::Failed, None, details)
         }
     };
-    let output = judged.reply.as_ref().map(|reply| shortened(reply.to_string())).unwrap_or_default();
-    let enhanced_code = judged.reply.as_ref().and_then(|reply| reply.enhanced).map(|code| code.to_string());
-    let code = judged.reply.as_ref().map(|reply| i64::from(reply.code));
+    let output = judgement.reply.as_ref().map(|reply| shorten(reply.to_string())).unwrap_or_default();
+    let enhanced_code =
+        judgement.reply.as_ref().and_then(|reply| reply.enhanced).map(|code| code.to_string());
+    let code = judgement.reply.as_ref().map(|reply| i64::from(reply.code));
     // A record that does not count as an attempt has neither a number nor a duration.
-    let attempt_number = judged.counts.then_some(entry.attempts + 1);
+    let attempt_number = judgement.counts_as_attempt.then_some(entry.attempts + 1);
     let ended_at = attempt.ended_at.unwrap_or(now);
-    let duration_us = judged.counts.then(|| ended_at.since(*started_at).as_micros() as i64);
-    let class = judged.class.map(|class| class.as_str().to_owned());
+    let duration_us = judgement.counts_as_attempt.then(|| ended_at.since(*started_at).as_micros() as i64);
+    let class = judgement.class.map(|class| class.as_str().to_owned());
     let delivery = NewDelivery {
         at: now,
         status,
@@ -153,37 +156,39 @@ pub(crate) fn settle(
         enhanced_code,
         bounce_class: class,
         next_attempt_at,
-        possible_duplicate: judged.possible_duplicate,
+        possible_duplicate: judgement.possible_duplicate,
     };
-    let suppress = (judged.is_dead_address && judged.is_permanent && !is_simulated)
-        .then_some(*work)
+    let suppress = (judgement.is_dead_address && judgement.is_permanent && !is_simulated)
+        .then_some(*loaded_message)
         .flatten()
-        .map(|work| NewSuppression {
-            address: work.rcpt_to.clone(),
+        .map(|loaded_message| NewSuppression {
+            address: loaded_message.rcpt_to.clone(),
             reason: SuppressionReason::HardBounce,
             details: delivery.output.clone(),
             origin_message_id: Some(entry.message_id),
             expires_at: None,
         });
     let source_id = source.as_ref().map(|source| source.id).filter(|id| id.0 != 0);
-    let kept_source = if is_unanswered { entry.source } else { source_id.filter(|_| judged.keeps_source) };
+    let retry_source =
+        if is_unanswered { entry.source } else { source_id.filter(|_| judgement.keeps_source) };
     let keep_claim = next_attempt_at.is_some_and(|at| at <= horizon_end) && status == Status::SoftFail;
     let retry = next_attempt_at.filter(|_| keep_claim).map(|due_at| Retry {
         domain: domain.clone(),
-        require_tls: work.is_some_and(|work| work.send.info.options.require_tls),
+        require_tls: loaded_message
+            .is_some_and(|loaded_message| loaded_message.send.info.options.require_tls),
         entry: Entry {
             due_at,
             attempts,
-            source: kept_source,
-            greylisted: if is_greylisting {
-                Some(Greylisting::again(entry.greylisted, due_at, now))
+            source: retry_source,
+            greylisting: if is_greylisting {
+                Some(Greylisting::again(entry.greylisting, due_at, now))
             } else {
-                entry.greylisted.filter(|_| is_unanswered).map(Greylisting::delayed)
+                entry.greylisting.filter(|_| is_unanswered).map(Greylisting::delayed)
             },
-            announce_at,
+            delay_notice_at,
             was_tried_before_claim: false,
-            begun: false,
-            work: None,
+            is_begun: false,
+            loaded_message: None,
             ..entry.clone()
         },
     });
@@ -196,8 +201,8 @@ pub(crate) fn settle(
         outcome: Arc::new(Outcome {
             server_id: entry.server_id,
             message_id: entry.message_id,
-            claimed_for: Some(entry.due_at),
-            counts_as_attempt: judged.counts,
+            claimed_due_at: Some(entry.due_at),
+            counts_as_attempt: judgement.counts_as_attempt,
             hold_expiry: None,
             keep_claim,
             suppress,
@@ -210,7 +215,7 @@ pub(crate) fn settle(
             source_id: source_id
                 .filter(|_| !is_simulated)
                 .filter(|_| matches!(kind, EventKind::Delivered | EventKind::Bounced)),
-            retry_source_id: kept_source,
+            retry_source_id: retry_source,
             delivery,
             event,
         }),
@@ -218,7 +223,7 @@ pub(crate) fn settle(
     }
 }
 
-fn shortened(mut text: String) -> String {
+fn shorten(mut text: String) -> String {
     if text.len() > OUTPUT_BYTES_MAX {
         text.truncate(text.floor_char_boundary(OUTPUT_BYTES_MAX));
         text.push('…');
@@ -239,7 +244,7 @@ mod tests {
 
     /// A retry of a greylisted message: refused from source 2, now sent from source 3.
     fn greylisted_retry() -> Attempt<'static> {
-        let first = NOW.minus(Duration::from_secs(61));
+        let first_refused_at = NOW.minus(Duration::from_secs(61));
         Attempt {
             entry: Entry {
                 server_id: ServerId(1),
@@ -249,15 +254,15 @@ mod tests {
                 attempts: 1,
                 chosen_pool: None,
                 source: Some(SourceId(2)),
-                greylisted: Some(Greylisting { first, retry_at: Some(NOW) }),
-                announce_at: None,
+                greylisting: Some(Greylisting { first_refused_at, retry_at: Some(NOW) }),
+                delay_notice_at: None,
                 was_tried_before_claim: false,
                 was_aborted: false,
-                begun: true,
-                work: None,
+                is_begun: true,
+                loaded_message: None,
             },
             domain: DomainName::parse("one.example").unwrap(),
-            work: None,
+            loaded_message: None,
             peer: Peer::default(),
             source: Some(CountedSource { id: SourceId(3), provider: "other".into() }),
             ip_pool: None,
@@ -273,7 +278,7 @@ mod tests {
         }
     }
 
-    fn settled(attempt: &Attempt<'_>, ending: Ending) -> Settlement {
+    fn settle_now(attempt: &Attempt<'_>, ending: Ending) -> Settlement {
         let horizon = NOW.plus(Duration::from_hours(1));
         settle(attempt, ending, &RetryPolicy::default(), NOW, horizon, &mut rand::rng())
     }
@@ -289,13 +294,17 @@ mod tests {
             Ending::Unreachable { problem: problem.clone(), class, reply: None, was_tried: true },
         ];
         for ending in unanswered {
-            let settlement = settled(&attempt, ending.clone());
+            let settlement = settle_now(&attempt, ending.clone());
             assert_eq!(settlement.outcome.retry_source_id, Some(SourceId(2)), "{ending:?}");
             let entry = settlement.retry.unwrap().entry;
             assert_eq!(entry.source, Some(SourceId(2)), "{ending:?}");
-            let greylisted = entry.greylisted.unwrap();
-            assert_eq!(greylisted.first, attempt.entry.greylisted.unwrap().first, "{ending:?}");
-            assert_eq!(greylisted.retry_at, None, "this delay says nothing about the receiver");
+            let greylisting = entry.greylisting.unwrap();
+            assert_eq!(
+                greylisting.first_refused_at,
+                attempt.entry.greylisting.unwrap().first_refused_at,
+                "{ending:?}"
+            );
+            assert_eq!(greylisting.retry_at, None, "this delay says nothing about the receiver");
         }
         let fallen_back = Attempt {
             peer: Peer { without_tls: Some("handshake failure".to_owned()), ..Peer::default() },
@@ -303,17 +312,17 @@ mod tests {
             ..greylisted_retry()
         };
         let reply = Reply::new(550, vec!["5.1.1 user unknown".to_owned()]);
-        let refused = settled(&fallen_back, Ending::Refused { reply, phase: Phase::RcptTo });
+        let refused = settle_now(&fallen_back, Ending::Refused { reply, phase: Phase::RcptTo });
         let details = &refused.outcome.delivery.details;
         assert!(
             details.contains("without TLS, which failed: handshake failure; one.example seems"),
             "{details}"
         );
         let reply = Reply::new(451, vec!["4.7.1 Too many messages, slow down".to_owned()]);
-        let refused = settled(&attempt, Ending::Refused { reply, phase: Phase::MailFrom });
+        let refused = settle_now(&attempt, Ending::Refused { reply, phase: Phase::MailFrom });
         let entry = refused.retry.unwrap().entry;
         assert_eq!(
-            (entry.source, entry.greylisted),
+            (entry.source, entry.greylisting),
             (None, None),
             "the refusal was no greylisting: another address may succeed"
         );
@@ -332,24 +341,24 @@ mod tests {
             Ending::Refused { reply, phase }
         };
         let attempt = Attempt {
-            entry: Entry { greylisted: None, attempts: 0, ..greylisted_retry().entry },
+            entry: Entry { greylisting: None, attempts: 0, ..greylisted_retry().entry },
             ..greylisted_retry()
         };
         let first = stored(&attempt, NOW, refused("4.2.0 try again later", Phase::RcptTo));
         let retry_at = first.record.next_attempt_at.unwrap();
         let known = greylisting_after(std::slice::from_ref(&first), retry_at);
-        assert_eq!(known, Some(Greylisting { first: NOW, retry_at: Some(retry_at) }));
+        assert_eq!(known, Some(Greylisting { first_refused_at: NOW, retry_at: Some(retry_at) }));
 
         let late = retry_at.plus(Duration::from_mins(1));
         let known = greylisting_after(std::slice::from_ref(&first), late);
-        assert_eq!(known, Some(Greylisting { first: NOW, retry_at: None }), "the wait was ours");
+        assert_eq!(known, Some(Greylisting { first_refused_at: NOW, retry_at: None }), "the wait was ours");
 
         let again = stored(&greylisted_retry(), retry_at, refused("4.2.0 Greylisted", Phase::RcptTo));
         let next = again.record.next_attempt_at.unwrap();
         let known = greylisting_after(&[first.clone(), again], next);
         assert_eq!(
             known,
-            Some(Greylisting { first: NOW, retry_at: Some(next) }),
+            Some(Greylisting { first_refused_at: NOW, retry_at: Some(next) }),
             "the time counts from the first refusal"
         );
 
@@ -357,7 +366,7 @@ mod tests {
         let silent = Ending::Unreachable { problem, class, reply: None, was_tried: true };
         let silent = stored(&greylisted_retry(), retry_at, silent);
         let known = greylisting_after(&[first.clone(), silent], next);
-        assert_eq!(known, Some(Greylisting { first: NOW, retry_at: None }));
+        assert_eq!(known, Some(Greylisting { first_refused_at: NOW, retry_at: None }));
 
         // The same words in reply to another command, and a refusal for another reason, are no greylisting.
         for (text, phase) in [("4.2.0 try again later", Phase::Final), ("4.7.1 slow down", Phase::RcptTo)] {

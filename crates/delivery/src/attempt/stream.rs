@@ -41,9 +41,9 @@ fn shown_version(name: &str) -> &str {
 }
 
 fn explain(error: &std::io::Error) -> String {
-    let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let tls_error = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     // Errors of our own verifiers: rustls would show them in debug form.
-    if let Some(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(own))) = of_tls {
+    if let Some(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(own))) = tls_error {
         return own.to_string();
     }
     match error.get_ref() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_store::{Begin, Begun, Store, StoreError};
+use postroad_store::{BeginRequest, BeginResult, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::EngineShared;
@@ -16,8 +16,8 @@ const FRESH_FOR: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Request {
-    begin: Begin,
-    answer: oneshot::Sender<Result<Begun, StoreError>>,
+    begin: BeginRequest,
+    answer: oneshot::Sender<Result<BeginResult, StoreError>>,
 }
 
 /// Task that collects requests and passes them to the store.
@@ -53,15 +53,17 @@ impl BeginBatcher {
 }
 
 impl EngineShared {
-    pub(super) async fn begin(self: &Arc<Self>, entry: &Entry) -> Result<Begun, StoreError> {
+    pub(super) async fn begin(self: &Arc<Self>, entry: &Entry) -> Result<BeginResult, StoreError> {
         let now = self.clock.now();
-        let begin = Begin {
+        let begin = BeginRequest {
             server_id: entry.server_id,
             message_id: entry.message_id,
             due_at: entry.due_at,
             // Reading the message includes the check of suppressions, which may have changed while the message waited.
             // How long it waited is unknown if the clock went back.
-            needs_message: entry.work.is_none() || now.since(entry.due_at) > FRESH_FOR || entry.due_at > now,
+            needs_message: entry.loaded_message.is_none()
+                || now.since(entry.due_at) > FRESH_FOR
+                || entry.due_at > now,
         };
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Unavailable("the engine has stopped".into());

@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 use super::{EngineShared, bare_entry};
 use crate::attempt::Ending;
 
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of expired messages read from the store at a time.
-const AT_ONCE: usize = 500;
+const EXPIRED_READ_MAX: usize = 500;
 /// Concurrent writes; the store combines them into transactions.
 const WRITES_MAX: usize = 32;
 
@@ -24,19 +24,19 @@ pub(crate) async fn run_expiry(shared: Arc<EngineShared>) {
             tracing::warn!(%error, "recording expired messages failed; retrying in 1 s");
         }
         tokio::select! {
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(ROUND_INTERVAL) => {}
             () = shared.stopped() => return,
         }
     }
 }
 
-/// Records all expired messages. Their entries in the schedule are dropped at their turn, because the store no longer
-/// lets them begin. Messages being sent are left to their connection.
+/// Records all expired messages. Their entries are dropped when the schedule reaches them, because the store
+/// no longer lets them begin. Messages being sent are left to their connection.
 async fn record_expired(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
     let mut after = None;
     loop {
-        let expired = shared.store.list_expired(after, AT_ONCE).await?;
-        let is_last = expired.len() < AT_ONCE;
+        let expired = shared.store.list_expired(after, EXPIRED_READ_MAX).await?;
+        let is_last = expired.len() < EXPIRED_READ_MAX;
         after = expired.last().and_then(|last| Some((last.expires_at?, last.message_id)));
         let mut writes = JoinSet::new();
         for claimed in expired {
@@ -46,7 +46,7 @@ async fn record_expired(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
             if writes.len() >= WRITES_MAX {
                 check_write(writes.join_next().await)?;
             }
-            let settlement = shared.settle_unsent(
+            let settlement = shared.settlement_of_unsent(
                 Some(claimed.domain.clone()),
                 bare_entry(&claimed),
                 Ending::Expired,
@@ -65,10 +65,10 @@ async fn record_expired(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
 }
 
 /// A message, and whether it was still waiting when its expiry was recorded.
-type Recorded = (MessageId, Result<bool, StoreError>);
+type WriteResult = (MessageId, Result<bool, StoreError>);
 
 /// Handles the result of one write. An expiry that cannot be recorded is skipped; an unavailable store ends the round.
-fn check_write(write: Option<Result<Recorded, tokio::task::JoinError>>) -> Result<(), StoreError> {
+fn check_write(write: Option<Result<WriteResult, tokio::task::JoinError>>) -> Result<(), StoreError> {
     match write {
         Some(Ok((_, Err(error @ StoreError::Unavailable(_))))) => return Err(error),
         Some(Ok((message_id, Err(error)))) => {

@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use postroad_model::{ServerId, Timestamp};
-use postroad_store::{ClaimSkips, Claimed, DeliverySetup, SetupMark, Source, Store, StoreError, WarmupPause};
+use postroad_store::{
+    ClaimSkips, ClaimedEntry, DeliverySetup, SetupMark, Source, Store, StoreError, WarmupPause,
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -16,33 +18,34 @@ use super::{EngineShared, recover};
 use crate::schedule::Schedule;
 use crate::schedule::warm_up::pause_reason;
 
-const CLAIM_EVERY: Duration = Duration::from_secs(1);
+const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 /// A scheduled message may be claimed up to this much late, so that messages due shortly after each other are claimed
 /// together.
 const SCHEDULED_TOGETHER: Duration = Duration::from_millis(50);
-const CLAIM_AT_ONCE: usize = 1_000;
+/// Maximum number of messages of one claim.
+const CLAIM_ENTRIES_MAX: usize = 1_000;
 /// One claim takes at most a quarter of the room that is left in the schedule.
-const CLAIMS_TO_FILL: usize = 4;
+const CLAIM_ROOM_DIVISOR: usize = 4;
 /// While a lane has this many messages in memory, no more messages to its domain are claimed.
 const LANE_ENTRIES_MAX: usize = 50_000;
 /// Changes of the setup that follow each other this quickly are read together.
 const CHANGES_TOGETHER: Duration = Duration::from_millis(20);
-/// Number of rounds between reads of changes by other nodes. A round is `CLAIM_EVERY`; the intervals below count
+/// Number of rounds between reads of changes by other nodes. A round is `ROUND_INTERVAL`; the intervals below count
 /// rounds too.
-const SETUP_EVERY: u32 = 2;
+const SETUP_EVERY_ROUNDS: u32 = 2;
 /// The whole setup is read again this often, whether or not it changed: a database may be replaced by another.
-const WHOLE_SETUP_EVERY: u32 = 60;
-/// Claims of dead nodes are released this often, at most `REAP_STEPS_MAX` batches at a time.
-const REAP_EVERY: u32 = 10;
-const REAP_STEPS_MAX: usize = 20;
+const WHOLE_SETUP_EVERY_ROUNDS: u32 = 60;
+/// Claims of dead nodes are released this often, at most `REAP_BATCHES_MAX` batches at a time.
+const REAP_EVERY_ROUNDS: u32 = 10;
+const REAP_BATCHES_MAX: usize = 20;
 /// Maximum number of begun attempts of dead nodes that are adopted at a time.
-const ABANDONED_AT_ONCE: usize = 500;
+const ABANDONED_READ_MAX: usize = 500;
 /// Pacing notes are exchanged, and unused state and ended gates removed, this often.
-const SWEEP_EVERY: u32 = 60;
+const SWEEP_EVERY_ROUNDS: u32 = 60;
 /// Estimates about receivers are kept for this long.
-const NOTES_KEPT: Duration = Duration::from_hours(7 * 24);
+const NOTES_AGE_MAX: Duration = Duration::from_hours(7 * 24);
 /// Maximum number of pacing notes read at a time.
-const NOTES_MAX: usize = 50_000;
+const NOTES_READ_MAX: usize = 50_000;
 /// Each read overlaps the last one by this much, because other nodes may store notes with earlier times.
 const NOTES_OVERLAP: Duration = Duration::from_mins(5);
 /// Maximum number of servers that get an event about a paused warm-up; limited, because one transaction writes all
@@ -55,7 +58,7 @@ pub(crate) struct Feeder {
     pub(crate) queue_changes: watch::Receiver<u64>,
     /// Messages that dead nodes had begun to send, and that could not be read from the store so far. The next `reap`
     /// tries again.
-    pub(crate) abandoned: Vec<Claimed>,
+    pub(crate) abandoned: Vec<ClaimedEntry>,
     /// Start of the next read of pacing notes; `None` before the first read.
     pub(crate) notes_since: Option<Timestamp>,
 }
@@ -65,7 +68,7 @@ impl Feeder {
     pub(crate) async fn run(mut self) {
         let mut round: u32 = 0;
         let mut next_round = Instant::now();
-        let mut next_change = next_round;
+        let mut next_setup_read = next_round;
         loop {
             let scheduled = self.next_scheduled().await;
             tokio::select! {
@@ -77,11 +80,11 @@ impl Feeder {
                     continue;
                 }
                 Ok(()) = self.changes.changed() => {
-                    tokio::time::sleep_until(next_change).await;
+                    tokio::time::sleep_until(next_setup_read).await;
                     if let Err(error) = self.follow_change().await {
                         tracing::warn!(%error, "reading the setup failed; retrying");
                     }
-                    next_change = Instant::now() + CHANGES_TOGETHER;
+                    next_setup_read = Instant::now() + CHANGES_TOGETHER;
                     continue;
                 }
                 // Callers may requeue messages often, so only the queue is read.
@@ -96,7 +99,7 @@ impl Feeder {
                 tracing::warn!(%error, "a round of the delivery feeder failed; due messages may be claimed late; the next round begins in 1 s");
             }
             round = round.wrapping_add(1);
-            next_round = Instant::now() + CLAIM_EVERY;
+            next_round = Instant::now() + ROUND_INTERVAL;
         }
     }
 
@@ -117,15 +120,15 @@ impl Feeder {
     }
 
     async fn run_round(&mut self, round: u32) -> Result<(), StoreError> {
-        if round.is_multiple_of(WHOLE_SETUP_EVERY) {
+        if round.is_multiple_of(WHOLE_SETUP_EVERY_ROUNDS) {
             read_setup(&self.shared).await?;
-        } else if round.is_multiple_of(SETUP_EVERY) {
+        } else if round.is_multiple_of(SETUP_EVERY_ROUNDS) {
             read_setup_changes(&self.shared).await?;
         }
-        if round.is_multiple_of(REAP_EVERY) {
+        if round.is_multiple_of(REAP_EVERY_ROUNDS) {
             self.reap().await?;
         }
-        if round.is_multiple_of(SWEEP_EVERY) {
+        if round.is_multiple_of(SWEEP_EVERY_ROUNDS) {
             self.exchange_notes().await?;
             self.shared.with(Schedule::sweep);
             self.shared.store.purge_gates().await?;
@@ -143,24 +146,24 @@ impl Feeder {
         let shared = &self.shared;
         let begun_at = shared.clock.now();
         shared.save_pacing_notes().await?;
-        let since = self.notes_since.unwrap_or_else(|| begun_at.minus(NOTES_KEPT));
-        let notes = shared.store.list_pacing_notes(since, NOTES_MAX).await?;
+        let since = self.notes_since.unwrap_or_else(|| begun_at.minus(NOTES_AGE_MAX));
+        let notes = shared.store.list_pacing_notes(since, NOTES_READ_MAX).await?;
         shared.with(|schedule, now| schedule.remember(notes, now));
         self.notes_since = Some(begun_at.minus(NOTES_OVERLAP));
-        shared.store.purge_pacing_notes(begun_at.minus(NOTES_KEPT)).await?;
+        shared.store.purge_pacing_notes(begun_at.minus(NOTES_AGE_MAX)).await?;
         Ok(())
     }
 
     /// Releases some claims of dead nodes and records the attempts that they began. A node may have left a million
     /// claims, and the next round must not wait for all.
     async fn reap(&mut self) -> Result<(), StoreError> {
-        for _ in 0..REAP_STEPS_MAX {
-            if self.shared.store.reap().await? < Store::REAPED_AT_ONCE as u64 {
+        for _ in 0..REAP_BATCHES_MAX {
+            if self.shared.store.reap().await? < Store::REAPED_CLAIMS_MAX as u64 {
                 break;
             }
         }
         if self.abandoned.is_empty() {
-            self.abandoned = self.shared.store.adopt_abandoned(ABANDONED_AT_ONCE).await?;
+            self.abandoned = self.shared.store.adopt_abandoned(ABANDONED_READ_MAX).await?;
         }
         let abandoned = std::mem::take(&mut self.abandoned);
         self.abandoned = recover::settle_abandoned(&self.shared, abandoned).await;
@@ -170,7 +173,7 @@ impl Feeder {
     async fn claim(&self) -> Result<(), StoreError> {
         let shared = &self.shared;
         loop {
-            let (room, domains, servers) = shared.look(|schedule, _| {
+            let (room, domains, servers) = shared.query(|schedule, _| {
                 (schedule.room_left(), schedule.full_domains(LANE_ENTRIES_MAX), schedule.full_servers())
             });
             if room == 0 || shared.is_stopping() {
@@ -178,13 +181,13 @@ impl Feeder {
             }
             // Each claim takes only part of the room. The next claim leaves out servers that have enough, so that no
             // server fills the whole room.
-            let limit = room.div_ceil(CLAIMS_TO_FILL).min(CLAIM_AT_ONCE);
+            let limit = room.div_ceil(CLAIM_ROOM_DIVISOR).min(CLAIM_ENTRIES_MAX);
             let due_by = shared.clock.now().plus(HORIZON);
             let skip = ClaimSkips { domains, servers: servers.clone() };
             let claimed = shared.store.claim(due_by, limit, skip).await?;
             let count = claimed.len();
             if shared.is_stopping() {
-                return shared.store.release(claimed.iter().map(Claimed::key).collect()).await;
+                return shared.store.release_claims(claimed.iter().map(ClaimedEntry::key).collect()).await;
             }
             shared.add_claimed(claimed);
             if count < limit {
@@ -199,13 +202,13 @@ impl Feeder {
 pub(crate) async fn read_setup(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
     let mut mark = shared.setup_mark.lock().await;
     *mark = None;
-    read_since(shared, &mut mark).await
+    read_setup_since(shared, &mut mark).await
 }
 
 /// Like `read_setup`, but reads only the servers that changed since the last read.
 async fn read_setup_changes(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
     let mut mark = shared.setup_mark.lock().await;
-    read_since(shared, &mut mark).await
+    read_setup_since(shared, &mut mark).await
 }
 
 /// Reads the changes made in this process, unless they are already in effect. Concurrent callers share a read.
@@ -216,11 +219,14 @@ pub(crate) async fn apply_changes(shared: &Arc<EngineShared>) -> Result<(), Stor
         return Ok(());
     }
     let mut mark = shared.setup_mark.lock().await;
-    if is_in_effect() { Ok(()) } else { read_since(shared, &mut mark).await }
+    if is_in_effect() { Ok(()) } else { read_setup_since(shared, &mut mark).await }
 }
 
 /// The caller holds the lock of the mark. Otherwise, of two concurrent reads, the older result could be applied last.
-async fn read_since(shared: &Arc<EngineShared>, mark: &mut Option<SetupMark>) -> Result<(), StoreError> {
+async fn read_setup_since(
+    shared: &Arc<EngineShared>,
+    mark: &mut Option<SetupMark>,
+) -> Result<(), StoreError> {
     let changes = *shared.store.changes().borrow();
     let setup = shared.store.delivery_setup(*mark).await?;
     pause_bad_warm_ups(shared, &setup).await?;
@@ -239,14 +245,19 @@ async fn pause_bad_warm_ups(shared: &Arc<EngineShared>, setup: &DeliverySetup) -
         }
         if let Some(reason) = pause_reason(source.warmup_counts) {
             let servers = shared.store.list_servers_of_pool(source.pool_id, NOTIFIED_SERVERS_MAX).await?;
-            shared.store.pause_warmup(pause(setup, source, servers, reason.clone())).await?;
+            shared.store.pause_warmup(warm_up_pause(setup, source, servers, reason.clone())).await?;
             tracing::warn!(source = %source.address, reason, "warm-up paused");
         }
     }
     Ok(())
 }
 
-fn pause(setup: &DeliverySetup, source: &Source, servers: Vec<ServerId>, reason: String) -> WarmupPause {
+fn warm_up_pause(
+    setup: &DeliverySetup,
+    source: &Source,
+    servers: Vec<ServerId>,
+    reason: String,
+) -> WarmupPause {
     let pool = setup.pools.iter().find(|pool| pool.id == source.pool_id);
     WarmupPause {
         source_id: source.id,

@@ -33,7 +33,7 @@ pub(super) struct Flight {
     ip_pool: Option<Arc<str>>,
     shared: Arc<EngineShared>,
     path: usize,
-    /// Whether the connection is parked, so that it does not count towards the node's limit.
+    /// Whether the connection is parked (`schedule/parking.rs`), so that it does not count towards the node's limit.
     is_parked: bool,
 }
 
@@ -63,7 +63,7 @@ impl Flight {
     }
 
     /// Called right after the final reply: the acceptance of the message, or its first refusal.
-    pub(super) fn replied(
+    pub(super) fn mark_reply(
         &self,
         (reply, phase): (&Reply, Phase),
         rcpt_to: &str,
@@ -93,22 +93,22 @@ impl Flight {
             provider: self.source.as_ref().map(|source| source.provider.to_string()),
             ip_pool: self.ip_pool.as_deref().map(str::to_owned),
         };
-        if let Err(error) = self.journal.replied(self.key, &final_reply) {
+        if let Err(error) = self.journal.mark_reply(self.key, &final_reply) {
             tracing::error!(%error, "flight journal write failed after a reply; a crash now may cause a duplicate");
         }
     }
 }
 
 impl FlightMarks for Flight {
-    fn finishing(&mut self) -> std::io::Result<()> {
-        self.journal.finishing(self.key)?;
+    fn mark_finishing(&mut self) -> std::io::Result<()> {
+        self.journal.mark_finishing(self.key)?;
         if !std::mem::replace(&mut self.is_marked, true) {
             self.awaiting_reply.count.fetch_add(1, Ordering::AcqRel);
         }
         Ok(())
     }
 
-    fn reply_is_late(&mut self) {
+    fn note_late_reply(&mut self) {
         self.is_parked = self.shared.with(|schedule, now| schedule.park(self.path, now));
     }
 }

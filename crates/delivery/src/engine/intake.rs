@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 use postroad_model::ServerId;
-use postroad_store::{Fresh, FreshSink};
+use postroad_store::{FreshMessages, FreshSink};
 
 use super::{EngineShared, bare_entry};
 use crate::schedule::IntakeLimits;
@@ -15,13 +15,14 @@ use crate::schedule::IntakeLimits;
 pub(crate) struct Intake(pub(crate) Arc<EngineShared>);
 
 impl FreshSink for Intake {
-    fn take(&self, fresh: Fresh) {
-        let works = self.0.preparer.take_fresh(&fresh);
+    fn take(&self, fresh: FreshMessages) {
+        let loaded_messages = self.0.preparer.take_fresh(&fresh);
         let require_tls = fresh.send.options.require_tls;
         self.0.with(|schedule, now| {
             for (at, recipient) in fresh.recipients.iter().enumerate() {
                 let mut entry = bare_entry(&recipient.entry);
-                entry.work = works.as_ref().map(|works| Arc::clone(&works[at]));
+                entry.loaded_message =
+                    loaded_messages.as_ref().map(|loaded_messages| Arc::clone(&loaded_messages[at]));
                 schedule.add_due(recipient.entry.domain.clone(), require_tls, entry, now);
             }
         });

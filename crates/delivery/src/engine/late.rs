@@ -8,11 +8,11 @@ use tokio::task::JoinSet;
 
 use super::EngineShared;
 use crate::attempt::Ending;
-use crate::schedule::Late;
+use crate::schedule::LateMessage;
 
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const ROUND_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum number of messages recorded in one round.
-const AT_ONCE: usize = 500;
+const ROUND_MESSAGES_MAX: usize = 500;
 /// Concurrent writes; the store combines them into transactions.
 const WRITES_MAX: usize = 32;
 /// A message that waits for a limit of our own is due again after at most this time, because the limit may be lifted.
@@ -24,17 +24,17 @@ const PAUSE_MIN: Duration = Duration::from_secs(5);
 pub(crate) async fn run_late_records(shared: Arc<EngineShared>) {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(ROUND_INTERVAL) => {}
             () = shared.stopped() => return,
         }
-        record_late(&shared).await;
+        record_late_messages(&shared).await;
     }
 }
 
-async fn record_late(shared: &Arc<EngineShared>) {
+async fn record_late_messages(shared: &Arc<EngineShared>) {
     let mut writes = JoinSet::new();
     let after = shared.settings.delay_notice_after;
-    for late in shared.with(|schedule, now| schedule.take_late(AT_ONCE, after, now)) {
+    for late in shared.with(|schedule, now| schedule.take_late(ROUND_MESSAGES_MAX, after, now)) {
         if shared.is_stopping() {
             shared.release_entries(vec![late.entry]).await;
             continue;
@@ -49,15 +49,15 @@ async fn record_late(shared: &Arc<EngineShared>) {
 }
 
 impl EngineShared {
-    async fn record_late(self: &Arc<Self>, late: Late) {
+    async fn record_late(self: &Arc<Self>, late: LateMessage) {
         let now = self.clock.now();
-        let is_ours = late.block.why.is_ours();
+        let is_ours = late.block.cause.is_ours();
         let pause_max = if is_ours { OWN_LIMIT_PAUSE_MAX } else { Duration::MAX };
         let until = late.block.until.map_or(Duration::ZERO, |until| until.since(now));
         let retry_after = until.clamp(PAUSE_MIN, pause_max);
         let ending = Ending::Waited {
-            cause: late.block.why.to_string(),
-            class: late.block.why.bounce_class(),
+            cause: late.block.cause.to_string(),
+            class: late.block.cause.bounce_class(),
             is_ours,
         };
         self.record_unsent(&late.lane, late.entry, ending, Some(retry_after)).await;

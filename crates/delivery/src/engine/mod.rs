@@ -5,7 +5,7 @@
 
 mod begin;
 mod clock_back;
-mod connecting;
+mod connect_attempt;
 mod expiry;
 mod feeder;
 mod flight;
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{Clock, ClockWatch, MessageId, ServerId, Timestamp};
-use postroad_store::{Claimed, SetupMark, Store, StoreError};
+use postroad_store::{ClaimedEntry, SetupMark, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
@@ -182,16 +182,18 @@ impl EngineShared {
     }
 
     /// Runs a query on the schedule, without performing actions.
-    pub(crate) fn look<T>(&self, question: impl FnOnce(&mut Schedule, Timestamp) -> T) -> T {
+    pub(crate) fn query<T>(&self, query: impl FnOnce(&mut Schedule, Timestamp) -> T) -> T {
         let now = self.clock.now();
-        question(&mut self.schedule(), now)
+        query(&mut self.schedule(), now)
     }
 
     fn perform(self: &Arc<Self>, action: Action) {
         match action {
             Action::Wake { path } => self.waker(path).add_permits(1),
             Action::AbortAttempt { attempt } => self.abort_attempt(attempt),
-            Action::Open { path, attempt } => self.spawn(worker::work(Arc::clone(self), path, attempt)),
+            Action::Open { path, attempt } => {
+                self.spawn(worker::run_connection_task(Arc::clone(self), path, attempt))
+            }
             Action::Resolve { lane, key, server } => {
                 self.spawn(resolve::resolve(Arc::clone(self), lane, key, server));
             }
@@ -220,7 +222,7 @@ impl EngineShared {
     }
 
     /// Adds entries that this node has claimed.
-    pub(crate) fn add_claimed(self: &Arc<Self>, claimed: Vec<Claimed>) {
+    pub(crate) fn add_claimed(self: &Arc<Self>, claimed: Vec<ClaimedEntry>) {
         self.with(|schedule, now| {
             for entry in claimed {
                 let domain = entry.domain.clone();
@@ -269,7 +271,7 @@ impl EngineShared {
         if keys.is_empty() {
             return Ok(());
         }
-        let released = self.store.release(keys.clone()).await;
+        let released = self.store.release_claims(keys.clone()).await;
         if released.is_err() {
             for key in keys {
                 self.release_later(key);
@@ -298,7 +300,7 @@ impl EngineShared {
 
     /// Stores the pacing notes for the next process and for other nodes.
     pub(crate) async fn save_pacing_notes(&self) -> Result<(), StoreError> {
-        let notes = self.look(Schedule::take_pacing_notes);
+        let notes = self.query(Schedule::take_pacing_notes);
         if notes.is_empty() { Ok(()) } else { self.store.save_pacing_notes(notes).await }
     }
 
@@ -313,7 +315,7 @@ impl EngineShared {
     pub(crate) async fn release_entries(&self, waiting: Vec<Entry>) {
         let keys: Vec<_> = waiting.iter().map(Entry::key).collect();
         for keys in keys.chunks(1_000) {
-            if let Err(error) = self.store.release(keys.to_vec()).await {
+            if let Err(error) = self.store.release_claims(keys.to_vec()).await {
                 tracing::warn!(%error, "releasing claims failed; messages are claimed again after the restart");
                 break;
             }
@@ -343,15 +345,16 @@ impl EngineShared {
     /// Advances the schedule's time.
     pub(crate) async fn run_timer(self: Arc<Self>) {
         // A clock that tests move wakes no sleeping task, so the time is read at least this often.
-        const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
-        let mut watch = ClockWatch::new(self.clock.now());
+        const CLOCK_READ_INTERVAL_MAX: Duration = Duration::from_millis(200);
+        let mut clock_watch = ClockWatch::new(self.clock.now());
         loop {
             let now = self.clock.now();
-            if let Some(by) = watch.went_back(now) {
+            if let Some(by) = clock_watch.detect_step_back(now) {
                 self.clock_went_back(by);
             }
-            let wakeup = self.look(|schedule, _| schedule.next_wakeup());
-            let pause = wakeup.map_or(LOOK_AT_LEAST_EVERY, |at| at.since(now).min(LOOK_AT_LEAST_EVERY));
+            let wakeup = self.query(|schedule, _| schedule.next_wakeup());
+            let pause =
+                wakeup.map_or(CLOCK_READ_INTERVAL_MAX, |at| at.since(now).min(CLOCK_READ_INTERVAL_MAX));
             self.timer_set_for.store(now.plus(pause).as_micros(), Ordering::Relaxed);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -363,7 +366,8 @@ impl EngineShared {
     }
 }
 
-fn bare_entry(claimed: &Claimed) -> Entry {
+/// The schedule's entry of a claimed message, without the message itself.
+fn bare_entry(claimed: &ClaimedEntry) -> Entry {
     Entry {
         server_id: claimed.server_id,
         message_id: claimed.message_id,
@@ -372,11 +376,11 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         attempts: claimed.attempts,
         chosen_pool: claimed.pool_id,
         source: claimed.source_id,
-        greylisted: None,
-        announce_at: None,
+        greylisting: None,
+        delay_notice_at: None,
         was_tried_before_claim: claimed.attempts > 0,
         was_aborted: false,
-        begun: false,
-        work: None,
+        is_begun: false,
+        loaded_message: None,
     }
 }

@@ -11,22 +11,25 @@ use tokio::sync::mpsc;
 
 use crate::providers::{Provider, Providers};
 
+/// Maximum number of notes that wait to be stored; further notes are dropped.
 const WAITING_MAX: usize = 1_000;
-const AT_ONCE: usize = 200;
+/// Maximum number of notes stored in one call.
+const BATCH_MAX: usize = 200;
 /// Maximum number of domains that are remembered as stored, so that their notes are not written again.
 const KNOWN_MAX: usize = 100_000;
 
 type Note = (DomainName, String);
 
+/// Takes notes, and passes new ones to the `ProviderNoteWriter`.
 #[derive(Debug)]
 pub(crate) struct ProviderNotes {
-    waiting: mpsc::Sender<Note>,
+    sender: mpsc::Sender<Note>,
     known: Arc<Mutex<HashMap<DomainName, String>>>,
 }
 
 /// Task that stores the notes.
 #[derive(Debug)]
-pub(crate) struct ProviderNoter {
+pub(crate) struct ProviderNoteWriter {
     store: Store,
     notes: mpsc::Receiver<Note>,
     known: Arc<Mutex<HashMap<DomainName, String>>>,
@@ -35,11 +38,11 @@ pub(crate) struct ProviderNoter {
 }
 
 impl ProviderNotes {
-    pub(crate) fn new(store: Store, providers: &Providers) -> (Self, ProviderNoter) {
-        let (waiting, notes) = mpsc::channel(WAITING_MAX);
+    pub(crate) fn new(store: Store, providers: &Providers) -> (Self, ProviderNoteWriter) {
+        let (sender, notes) = mpsc::channel(WAITING_MAX);
         let known = Arc::default();
         let well_known = providers.recipient_domains().collect();
-        (Self { waiting, known: Arc::clone(&known) }, ProviderNoter { store, notes, known, well_known })
+        (Self { sender, known: Arc::clone(&known) }, ProviderNoteWriter { store, notes, known, well_known })
     }
 
     pub(crate) fn note(&self, domain: &DomainName, provider: &Provider) {
@@ -48,7 +51,7 @@ impl ProviderNotes {
         if known.get(domain).is_some_and(|known| known == name) {
             return;
         }
-        if self.waiting.try_send((domain.clone(), name.to_owned())).is_ok() {
+        if self.sender.try_send((domain.clone(), name.to_owned())).is_ok() {
             if known.len() >= KNOWN_MAX {
                 known.clear();
             }
@@ -57,13 +60,13 @@ impl ProviderNotes {
     }
 }
 
-impl ProviderNoter {
+impl ProviderNoteWriter {
     pub(crate) async fn run(mut self) {
-        for notes in std::mem::take(&mut self.well_known).chunks(AT_ONCE) {
+        for notes in std::mem::take(&mut self.well_known).chunks(BATCH_MAX) {
             self.write(notes.to_vec()).await;
         }
-        let mut batch = Vec::with_capacity(AT_ONCE);
-        while self.notes.recv_many(&mut batch, AT_ONCE).await > 0 {
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        while self.notes.recv_many(&mut batch, BATCH_MAX).await > 0 {
             self.write(std::mem::take(&mut batch)).await;
         }
     }

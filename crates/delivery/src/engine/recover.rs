@@ -5,36 +5,40 @@ use std::sync::Arc;
 
 use postroad_model::{MessageId, ServerId, Timestamp};
 use postroad_smtp::{Phase, Reply};
-use postroad_store::{Claimed, OTHER_PROVIDER, Outcome, StoreError};
+use postroad_store::{ClaimedEntry, OTHER_PROVIDER, Outcome, StoreError};
 
 use super::settler::remove_texts;
 use super::{EngineShared, bare_entry};
 use crate::attempt::settle::{Attempt, Settlement};
 use crate::attempt::{Ending, Peer};
-use crate::journal::{FinalReply, FlightKey, Recovered, RecoveredOutcome};
+use crate::journal::{FinalReply, FlightKey, RecoveredFlight, RecoveredOutcome};
 use crate::schedule::CountedSource;
 
-const AT_ONCE: usize = 500;
+/// Maximum number of flights settled in one transaction.
+const FLIGHT_BATCH_MAX: usize = 500;
 
 /// Settles the flights that an earlier process left, then releases the other messages that it had begun to send.
 /// Messages that it had only claimed are released gradually by the feeder. Fails if claims cannot be taken over or
 /// released, or if the store is unavailable. A flight whose outcome the store refuses stays in the journal.
-pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered>) -> Result<(), StoreError> {
+pub(crate) async fn recover(
+    shared: &Arc<EngineShared>,
+    recovered: Vec<RecoveredFlight>,
+) -> Result<(), StoreError> {
     if !recovered.is_empty() {
         tracing::info!(
             flights = recovered.len(),
             "settling flights that a previous process left in the journal"
         );
     }
-    for flights in recovered.chunks(AT_ONCE) {
+    for flights in recovered.chunks(FLIGHT_BATCH_MAX) {
         let keys: Vec<(ServerId, MessageId)> =
             flights.iter().map(|flight| (flight.key.server_id, flight.key.message_id)).collect();
         let adopted = shared.store.adopt(keys).await?;
         let (mut outcomes, mut unsettled) = (Vec::new(), Vec::new());
         for flight in flights {
-            let claimed = adopted.iter().find(|claimed| is_of(claimed, flight.key));
+            let claimed = adopted.iter().find(|claimed| is_at_attempt_of(claimed, flight.key));
             let Some(claimed) = claimed else { continue };
-            match settlement(shared, claimed, Some(&flight.outcome)).await {
+            match settlement_of(shared, claimed, Some(&flight.outcome)).await {
                 Ok(mut settlement) => {
                     Arc::make_mut(&mut settlement.outcome).keep_claim = false;
                     outcomes.push(settlement.outcome);
@@ -51,13 +55,13 @@ pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered
         // Messages that are at a newer attempt were adopted too. They are released, not settled. Messages whose
         // outcomes the store refuses stay claimed and in the journal: nobody sends them again, and the next start tries
         // again to settle them.
-        let left = adopted.iter().map(Claimed::key);
-        let left = left.filter(|key| !settled.contains(key) && !unsettled.contains(key)).collect();
-        shared.store.release(left).await?;
+        let remaining = adopted.iter().map(ClaimedEntry::key);
+        let remaining = remaining.filter(|key| !settled.contains(key) && !unsettled.contains(key)).collect();
+        shared.store.release_claims(remaining).await?;
         let is_settled = |key: &FlightKey| !unsettled.contains(&(key.server_id, key.message_id));
-        shared.journal.settled(flights.iter().map(|flight| flight.key).filter(is_settled));
+        shared.journal.remove_settled(flights.iter().map(|flight| flight.key).filter(is_settled));
     }
-    shared.store.release_previous().await?;
+    shared.store.release_previous_claims().await?;
     Ok(())
 }
 
@@ -96,24 +100,24 @@ fn log_unsettled(id: MessageId, error: &StoreError) {
 }
 
 /// Whether the claimed message is still at the attempt of this flight.
-fn is_of(claimed: &Claimed, key: FlightKey) -> bool {
+fn is_at_attempt_of(claimed: &ClaimedEntry, key: FlightKey) -> bool {
     claimed.key() == (key.server_id, key.message_id) && claimed.attempts == key.attempt
 }
 
 /// The settlement of a flight that a dead process left. `outcome` comes from the journal; `None` without a journal. The
 /// settlement has all the effects of an ordinary outcome: suppression, counts of the source, giving up.
-async fn settlement(
+async fn settlement_of(
     shared: &Arc<EngineShared>,
-    claimed: &Claimed,
+    claimed: &ClaimedEntry,
     outcome: Option<&RecoveredOutcome>,
 ) -> Result<Settlement, StoreError> {
     let message = shared.store.find_message(claimed.server_id, claimed.message_id).await?;
-    let work = message.map(|message| shared.preparer.take_loaded(message));
+    let loaded_message = message.map(|message| shared.preparer.take_loaded(message));
     let now = shared.clock.now();
     let mut attempt = Attempt {
         entry: bare_entry(claimed),
         domain: claimed.domain.clone(),
-        work: work.as_deref(),
+        loaded_message: loaded_message.as_deref(),
         peer: Peer::default(),
         source: None,
         ip_pool: None,
@@ -131,7 +135,7 @@ async fn settlement(
         None => Ending::Abandoned,
         Some(RecoveredOutcome::NoReply) => Ending::NoReply,
         Some(RecoveredOutcome::Replied(final_reply)) => {
-            attempt.peer = peer(final_reply);
+            attempt.peer = peer_of(final_reply);
             attempt.source = final_reply.source_id.map(|id| CountedSource {
                 id,
                 provider: final_reply.provider.as_deref().unwrap_or(OTHER_PROVIDER).into(),
@@ -139,20 +143,26 @@ async fn settlement(
             attempt.ip_pool = final_reply.ip_pool.as_deref().map(Into::into);
             attempt.dkim = final_reply.dkim.as_deref().map(Into::into);
             attempt.is_encrypted = final_reply.tls.is_some();
-            attempt.started_at = started(final_reply);
+            attempt.started_at = started_at(final_reply);
             attempt.ended_at = Some(final_reply.at);
-            ending(final_reply, work.as_ref().map(|work| work.rcpt_to.as_str()))
+            ending_of(
+                final_reply,
+                loaded_message.as_ref().map(|loaded_message| loaded_message.rcpt_to.as_str()),
+            )
         }
     };
     Ok(shared.judge(&attempt, ending))
 }
 
-/// Records that messages that a dead node had begun to send may have arrived, and tries them again later. Returns messages that could
-/// not be read now.
-pub(super) async fn settle_abandoned(shared: &Arc<EngineShared>, abandoned: Vec<Claimed>) -> Vec<Claimed> {
+/// Settles messages that a dead node had begun to send: each may have arrived, and is tried again later. Returns the
+/// messages that could not be read now.
+pub(super) async fn settle_abandoned(
+    shared: &Arc<EngineShared>,
+    abandoned: Vec<ClaimedEntry>,
+) -> Vec<ClaimedEntry> {
     let mut unread = Vec::new();
     for claimed in abandoned {
-        match settlement(shared, &claimed, None).await {
+        match settlement_of(shared, &claimed, None).await {
             Ok(settlement) => shared.settle(settlement).await,
             Err(error @ StoreError::Unavailable(_)) => {
                 tracing::warn!(%error, "reading a message of a dead node failed; retrying");
@@ -164,14 +174,14 @@ pub(super) async fn settle_abandoned(shared: &Arc<EngineShared>, abandoned: Vec<
     unread
 }
 
-fn ending(final_reply: &FinalReply, rcpt_to: Option<&str>) -> Ending {
+fn ending_of(final_reply: &FinalReply, rcpt_to: Option<&str>) -> Ending {
     let text = final_reply.with_recipient(rcpt_to);
     let reply = Reply::new(final_reply.code, text.lines().map(str::to_owned).collect());
     let phase = Phase::all().find(|phase| phase.name() == final_reply.phase).unwrap_or(Phase::Final);
     if final_reply.accepted { Ending::Accepted(reply) } else { Ending::Refused { reply, phase } }
 }
 
-fn peer(final_reply: &FinalReply) -> Peer {
+fn peer_of(final_reply: &FinalReply) -> Peer {
     Peer {
         mx: final_reply.mx.clone(),
         remote_ip: final_reply.remote_ip.parse().ok(),
@@ -183,7 +193,7 @@ fn peer(final_reply: &FinalReply) -> Peer {
     }
 }
 
-fn started(final_reply: &FinalReply) -> Timestamp {
+fn started_at(final_reply: &FinalReply) -> Timestamp {
     let micros = final_reply.duration_us.unwrap_or(0).max(0) as u64;
     final_reply.at.minus(std::time::Duration::from_micros(micros))
 }

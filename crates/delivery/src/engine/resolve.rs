@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{DomainName, ServerId};
-use postroad_store::Begun;
+use postroad_store::BeginResult;
 
 use super::EngineShared;
 use super::worker::STORE_PAUSE;
@@ -22,9 +22,10 @@ const LOOKUP_WAIT: Duration = Duration::from_millis(150);
 /// Pause after a look-up that was refused because too many others are waiting.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// Maximum number of messages of an unroutable domain that are recorded at a time.
-const UNROUTED_AT_ONCE: usize = 500;
+const UNROUTED_BATCH_MAX: usize = 500;
 
 impl EngineShared {
+    /// Turns the ending of an attempt into its settlement.
     pub(super) fn judge(&self, attempt: &Attempt<'_>, ending: Ending) -> Settlement {
         let now = self.clock.now();
         let simulated;
@@ -38,21 +39,21 @@ impl EngineShared {
     }
 
     /// Returns the settlement of a message that reached no host.
-    pub(super) fn settle_unsent(
+    pub(super) fn settlement_of_unsent(
         self: &Arc<Self>,
         domain: Option<DomainName>,
         entry: Entry,
         ending: Ending,
         retry_after: Option<Duration>,
     ) -> Settlement {
-        let work = entry.work.clone();
+        let loaded_message = entry.loaded_message.clone();
         let now = self.clock.now();
         let domain = domain.unwrap_or_else(|| self.settings.hostname.clone());
         let is_simulated = self.router.is_simulator(&domain);
         let attempt = Attempt {
             entry,
             domain,
-            work: work.as_deref(),
+            loaded_message: loaded_message.as_deref(),
             peer: Peer::default(),
             source: None,
             ip_pool: None,
@@ -74,7 +75,7 @@ impl EngineShared {
         let shared = Arc::clone(self);
         self.spawn(async move {
             for entry in expired {
-                let settlement = shared.settle_unsent(None, entry, Ending::Expired, None);
+                let settlement = shared.settlement_of_unsent(None, entry, Ending::Expired, None);
                 shared.settle(settlement).await;
             }
         });
@@ -83,42 +84,43 @@ impl EngineShared {
 
 /// Finds the route of a lane, or settles its messages if there is none.
 pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey, server: ServerId) {
-    let finding = async {
-        let mut finding = std::pin::pin!(shared.router.route(&key, server));
-        if let Ok(found) = tokio::time::timeout(LOOKUP_WAIT, &mut finding).await {
+    let lookup = async {
+        let mut lookup = std::pin::pin!(shared.router.route(&key, server));
+        if let Ok(found) = tokio::time::timeout(LOOKUP_WAIT, &mut lookup).await {
             return found;
         }
-        shared.with(|schedule, now| schedule.lookup_is_slow(lane, now));
-        finding.await
+        shared.with(|schedule, now| schedule.on_slow_lookup(lane, now));
+        lookup.await
     };
     // A stopping service has released the lane's messages.
-    let Some(route) = shared.unless_stopped(finding).await else { return };
+    let Some(route) = shared.unless_stopped(lookup).await else { return };
     match route {
         Ok(route) => {
             // With a smart host or the inbox, the MX hosts of the domain are not looked up.
             if route.kind == RouteKind::Mx {
                 shared.provider_notes.note(&key.domain, &route.rules);
             }
-            shared.with(|schedule, now| schedule.resolved(lane, route, now));
+            shared.with(|schedule, now| schedule.on_resolved(lane, route, now));
         }
         Err(failure) if failure.is_busy => {
             // The lane's messages were not tried: they wait.
             let until = shared.clock.now().plus(BUSY_PAUSE);
-            shared
-                .with(|schedule, now| schedule.unresolved(lane, until, failure.problem.clone(), false, now));
+            shared.with(|schedule, now| {
+                schedule.on_unresolved(lane, until, failure.problem.clone(), false, now)
+            });
         }
         Err(failure) => {
             let pause = shared.settings.retry.pauses()[0];
             let until = shared.clock.now().plus(pause.min(Duration::from_mins(1)));
             let keeps_route = shared.with(|schedule, now| {
-                schedule.unresolved(lane, until, failure.problem.clone(), failure.is_final, now)
+                schedule.on_unresolved(lane, until, failure.problem.clone(), failure.is_final, now)
             });
             // After a temporary failure the messages wait; `message.delayed` reports a long wait.
             if keeps_route || !failure.is_final {
                 return;
             }
             loop {
-                let entries = shared.with(|schedule, _| schedule.take_unrouted(&key, UNROUTED_AT_ONCE));
+                let entries = shared.with(|schedule, _| schedule.take_unrouted(&key, UNROUTED_BATCH_MAX));
                 if entries.is_empty() {
                     return;
                 }
@@ -148,16 +150,18 @@ impl EngineShared {
         ending: Ending,
         retry_after: Option<Duration>,
     ) {
-        if !entry.begun {
+        if !entry.is_begun {
             match self.begin(&entry).await {
-                Ok(Begun::Go(message)) => {
-                    if let Some(message) = message.filter(|_| entry.work.is_none()) {
-                        entry.work = Some(self.preparer.take_loaded(*message));
+                Ok(BeginResult::Go(message)) => {
+                    if let Some(message) = message.filter(|_| entry.loaded_message.is_none()) {
+                        entry.loaded_message = Some(self.preparer.take_loaded(*message));
                     }
                 }
                 // A suppressed message is recorded too: it could not be delivered even if a host were reached.
-                Ok(Begun::Suppressed(message, _)) => entry.work = Some(self.preparer.take_loaded(*message)),
-                Ok(Begun::Gone) => return,
+                Ok(BeginResult::Suppressed(message, _)) => {
+                    entry.loaded_message = Some(self.preparer.take_loaded(*message))
+                }
+                Ok(BeginResult::Gone) => return,
                 Err(error) => {
                     tracing::warn!(%error, "marking or reading a message failed; retrying");
                     self.release_later(entry.key());
@@ -166,7 +170,7 @@ impl EngineShared {
                 }
             }
         }
-        let settlement = self.settle_unsent(Some(key.domain.clone()), entry, ending, retry_after);
+        let settlement = self.settlement_of_unsent(Some(key.domain.clone()), entry, ending, retry_after);
         self.settle(settlement).await;
     }
 }

@@ -21,13 +21,13 @@ const ASIDE_BATCHES_MAX: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Settler {
     settlements: mpsc::Receiver<Settlement>,
-    aside: Arc<Semaphore>,
+    aside_permits: Arc<Semaphore>,
 }
 
 impl Settler {
     pub(crate) fn new() -> (mpsc::Sender<Settlement>, Self) {
         let (sender, settlements) = mpsc::channel(WAITING_MAX);
-        (sender, Self { settlements, aside: Arc::new(Semaphore::new(ASIDE_BATCHES_MAX)) })
+        (sender, Self { settlements, aside_permits: Arc::new(Semaphore::new(ASIDE_BATCHES_MAX)) })
     }
 
     /// Runs until the engine has stopped and no outcome is left to store. `all_tasks` is closed when the last task has
@@ -63,19 +63,19 @@ impl Settler {
             "rows of messages are locked by another transaction; their outcomes are stored one by one"
         );
         // If the service is stopping, the journal has the sent messages, and the next start settles them.
-        let Some(permit) = self.permit_aside(shared).await else { return };
-        let of_task = Arc::clone(shared);
+        let Some(permit) = self.acquire_aside_permit(shared).await else { return };
+        let task_shared = Arc::clone(shared);
         shared.spawn(async move {
-            store_one_by_one(&of_task, locked).await;
+            store_one_by_one(&task_shared, locked).await;
             drop(permit);
         });
     }
 
     /// Waits until one more batch may be set aside; all delivery pauses meanwhile. `None` if the service stops first.
-    async fn permit_aside(&self, shared: &Arc<EngineShared>) -> Option<OwnedSemaphorePermit> {
+    async fn acquire_aside_permit(&self, shared: &Arc<EngineShared>) -> Option<OwnedSemaphorePermit> {
         let mut is_paused = false;
         let permit = loop {
-            if let Ok(permit) = Arc::clone(&self.aside).try_acquire_owned() {
+            if let Ok(permit) = Arc::clone(&self.aside_permits).try_acquire_owned() {
                 break permit;
             }
             pause(shared);
@@ -118,13 +118,13 @@ struct StoreResult {
 
 /// Stores outcomes. Returns those whose rows are locked by another transaction.
 async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> Vec<Settlement> {
-    let StoreResult { settled, mut locked } = store(shared, batch).await;
+    let StoreResult { settled, mut locked } = store_batch(shared, batch).await;
     let is_lost = |(settlement, is_settled): &(Settlement, bool)| !is_settled && settlement.flight.is_some();
     let (lost, settled): (Vec<_>, Vec<_>) = settled.into_iter().partition(is_lost);
     conclude(shared, settled);
     if !lost.is_empty() {
         let lost = lost.into_iter().map(|(settlement, _)| settlement).collect();
-        let again = store(shared, claim_again(shared, lost).await).await;
+        let again = store_batch(shared, claim_again(shared, lost).await).await;
         conclude(shared, again.settled);
         locked.extend(again.locked);
     }
@@ -132,7 +132,7 @@ async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> Vec<Se
 }
 
 /// Stores outcomes together, or one by one if the store refuses them together.
-async fn store(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> StoreResult {
+async fn store_batch(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> StoreResult {
     if batch.is_empty() {
         return StoreResult::default();
     }
@@ -151,7 +151,7 @@ async fn store(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> StoreResul
                 let StoreResult { settled, locked } = if is_alone {
                     store_bare(shared, settlement, &error).await
                 } else {
-                    Box::pin(store(shared, vec![settlement])).await
+                    Box::pin(store_batch(shared, vec![settlement])).await
                 };
                 all.settled.extend(settled);
                 all.locked.extend(locked);
@@ -267,12 +267,12 @@ async fn claim_again(shared: &Arc<EngineShared>, lost: Vec<Settlement>) -> Vec<S
         adopted.iter().any(|claimed| {
             claimed.key() == outcome.key()
                 && claimed.attempts == flight.attempt
-                && outcome.claimed_for.is_none_or(|due_at| due_at == claimed.due_at)
+                && outcome.claimed_due_at.is_none_or(|due_at| due_at == claimed.due_at)
         })
     };
     let (ours, others): (Vec<_>, Vec<_>) = lost.into_iter().partition(is_ours);
-    let kept: Vec<_> = ours.iter().map(|settlement| settlement.outcome.key()).collect();
-    for claimed in adopted.iter().filter(|claimed| !kept.contains(&claimed.key())) {
+    let our_keys: Vec<_> = ours.iter().map(|settlement| settlement.outcome.key()).collect();
+    for claimed in adopted.iter().filter(|claimed| !our_keys.contains(&claimed.key())) {
         shared.release_later(claimed.key());
     }
     conclude(shared, others.into_iter().map(|settlement| (settlement, false)).collect());
@@ -281,7 +281,7 @@ async fn claim_again(shared: &Arc<EngineShared>, lost: Vec<Settlement>) -> Vec<S
 
 /// Called when the outcomes are on stable storage, or belong to messages that are no longer this node's.
 fn conclude(shared: &Arc<EngineShared>, settled: Vec<(Settlement, bool)>) {
-    shared.journal.settled(settled.iter().filter_map(|(settlement, _)| settlement.flight));
+    shared.journal.remove_settled(settled.iter().filter_map(|(settlement, _)| settlement.flight));
     shared.with(|schedule, now| {
         for (settlement, is_settled) in settled {
             shared.no_longer_being_sent(settlement.outcome.key());

@@ -1,7 +1,7 @@
 //! The inbox of `postroad dev`: mail that has passed the whole pipeline ends here, for people and their tests to
 //! inspect.
 
-mod caught;
+mod caught_message;
 mod server;
 mod wait;
 
@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{Clock, Shared};
 use tokio::sync::{Semaphore, watch};
 
-pub use caught::CaughtMessage;
+pub use caught_message::CaughtMessage;
 pub use server::InboxServer;
 pub use wait::MessageMatcher;
 
@@ -47,7 +47,7 @@ struct Limits {
 #[derive(Default)]
 struct Messages {
     /// Oldest first.
-    kept: VecDeque<Arc<CaughtMessage>>,
+    stored: VecDeque<Arc<CaughtMessage>>,
     bytes: usize,
     last_id: u64,
 }
@@ -74,14 +74,14 @@ impl Inbox {
 
     /// The newest messages, newest first.
     pub fn list(&self, limit: usize) -> Vec<Arc<CaughtMessage>> {
-        self.messages().kept.iter().rev().take(limit).cloned().collect()
+        self.messages().stored.iter().rev().take(limit).cloned().collect()
     }
 
     pub fn find(&self, id: u64) -> Option<Arc<CaughtMessage>> {
         let messages = self.messages();
         // Ids increase with the position, and some may be missing.
-        let index = messages.kept.binary_search_by_key(&id, |message| message.id).ok()?;
-        messages.kept.get(index).cloned()
+        let index = messages.stored.binary_search_by_key(&id, |message| message.id).ok()?;
+        messages.stored.get(index).cloned()
     }
 
     /// Receives the id of the newest message whenever messages arrive; ids in between may be skipped.
@@ -93,26 +93,26 @@ impl Inbox {
     pub fn clear(&self) -> usize {
         let mut messages = self.messages();
         messages.bytes = 0;
-        std::mem::take(&mut messages.kept).len()
+        std::mem::take(&mut messages.stored).len()
     }
 
     /// Removes these messages and returns how many existed.
     pub fn remove(&self, ids: &HashSet<u64>) -> usize {
         let mut messages = self.messages();
-        let before = messages.kept.len();
-        messages.kept.retain(|message| !ids.contains(&message.id));
-        messages.bytes = messages.kept.iter().map(|message| message.raw.len()).sum();
-        before - messages.kept.len()
+        let before = messages.stored.len();
+        messages.stored.retain(|message| !ids.contains(&message.id));
+        messages.bytes = messages.stored.iter().map(|message| message.raw.len()).sum();
+        before - messages.stored.len()
     }
 
     /// Adds one entry for each recipient.
     fn catch(&self, received: &IncomingMessage) {
-        let (head, received_at) = (caught::Head::of(&received.bytes), self.state.clock.now());
+        let (head, received_at) = (caught_message::Head::of(&received.bytes), self.state.clock.now());
         let mut messages = self.messages();
-        for caught in caught::entries(received, &head, received_at, messages.last_id + 1) {
+        for caught in caught_message::entries(received, &head, received_at, messages.last_id + 1) {
             messages.last_id = caught.id;
             messages.bytes += caught.raw.len();
-            messages.kept.push_back(Arc::new(caught));
+            messages.stored.push_back(Arc::new(caught));
         }
         messages.drop_oldest(self.state.limits);
         let last_id = messages.last_id;
@@ -127,8 +127,8 @@ impl Inbox {
 
 impl Messages {
     fn drop_oldest(&mut self, limits: Limits) {
-        while self.kept.len() > limits.messages_max || self.bytes > limits.bytes_max {
-            let Some(oldest) = self.kept.pop_front() else { return };
+        while self.stored.len() > limits.messages_max || self.bytes > limits.bytes_max {
+            let Some(oldest) = self.stored.pop_front() else { return };
             self.bytes -= oldest.raw.len();
         }
     }
@@ -137,7 +137,7 @@ impl Messages {
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inbox")
-            .field("messages", &self.messages().kept.len())
+            .field("messages", &self.messages().stored.len())
             .field("waiting", &self.state.newest.receiver_count())
             .finish_non_exhaustive()
     }

@@ -40,36 +40,36 @@ impl Inbox {
         let waiting = async {
             // Subscribes before the first look, so that no message is missed in between.
             let mut newest = self.state.newest.subscribe();
-            let mut seen = 0;
+            let mut last_seen_id = 0;
             loop {
                 let newest_id = *newest.borrow_and_update();
-                let candidates = self.find_newest(matcher, to_key.as_deref(), seen);
-                if let Some(found) = self.with_text(candidates, matcher.text.as_deref()).await {
+                let candidates = self.find_newest(matcher, to_key.as_deref(), last_seen_id);
+                if let Some(found) = self.find_with_text(candidates, matcher.text.as_deref()).await {
                     return Some(found);
                 }
-                seen = newest_id;
+                last_seen_id = newest_id;
                 newest.changed().await.ok()?;
             }
         };
         timeout(time_max, waiting).await.ok().flatten()
     }
 
-    /// Messages with an id above `seen` that match all conditions except the text, newest first. Without a condition on
-    /// the text, only the first.
+    /// Messages with an id above `last_seen_id` that match all conditions except the text, newest first. Without a
+    /// condition on the text, only the first.
     fn find_newest(
         &self,
         matcher: &MessageMatcher,
         to_key: Option<&str>,
-        seen: u64,
+        last_seen_id: u64,
     ) -> Vec<Arc<CaughtMessage>> {
         let messages = self.messages();
-        let unseen = messages.kept.iter().rev().take_while(|message| message.id > seen);
+        let unseen = messages.stored.iter().rev().take_while(|message| message.id > last_seen_id);
         let matching = unseen.filter(|message| matcher.matches_head(message, to_key));
         matching.take(if matcher.text.is_some() { usize::MAX } else { 1 }).cloned().collect()
     }
 
     /// The first candidate with the text. Reads the candidates on a blocking thread: they may be megabytes.
-    async fn with_text(
+    async fn find_with_text(
         &self,
         candidates: Vec<Arc<CaughtMessage>>,
         text: Option<&str>,
@@ -77,7 +77,7 @@ impl Inbox {
         let Some(text) = text.filter(|_| !candidates.is_empty()) else {
             return candidates.into_iter().next();
         };
-        let text = one_spaced(text);
+        let text = collapse_spaces(text);
         let _permit = self.state.text_searches.acquire().await.ok()?;
         let search = move || candidates.into_iter().find(|message| contains(message, &text));
         tokio::task::spawn_blocking(search).await.ok().flatten()
@@ -85,9 +85,9 @@ impl Inbox {
 }
 
 fn contains(message: &CaughtMessage, text: &str) -> bool {
-    one_spaced(&visible_text(&view(&message.raw))).contains(text)
+    collapse_spaces(&visible_text(&view(&message.raw))).contains(text)
 }
 
-fn one_spaced(text: &str) -> String {
+fn collapse_spaces(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -102,7 +102,7 @@ impl FinalReply {
 
 /// A flight that a previous process left in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveredFlight {
     pub key: FlightKey,
     pub outcome: RecoveredOutcome,
 }

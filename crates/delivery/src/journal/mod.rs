@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::{Mutex, MutexGuard};
 
-pub use flight::{FinalReply, FlightKey, Recovered, RecoveredOutcome};
+pub use flight::{FinalReply, FlightKey, RecoveredFlight, RecoveredOutcome};
 
 use self::record::{Mark, encode};
 use self::segment::{Segment, segment_path};
@@ -47,34 +47,34 @@ struct State {
     current: Option<Segment>,
     next_number: u64,
     /// The segment with the first mark of each unsettled flight.
-    open: HashMap<FlightKey, u64>,
-    /// Number of flights of `open` that began in each segment; one entry per file.
-    open_in: BTreeMap<u64, usize>,
+    segment_of_open: HashMap<FlightKey, u64>,
+    /// Number of flights of `segment_of_open` that began in each segment; one entry per file.
+    open_by_segment: BTreeMap<u64, usize>,
 }
 
 impl Journal {
     /// Opens the journal. Also returns the flights that a previous process left: the caller stores them and calls
-    /// `settled`. Some of them may already be stored.
-    pub fn open(folder: &Path) -> io::Result<(Self, Vec<Recovered>)> {
+    /// `remove_settled`. Some of them may already be stored.
+    pub fn open(folder: &Path) -> io::Result<(Self, Vec<RecoveredFlight>)> {
         Self::open_with(folder, SEGMENT_BYTES_MAX)
     }
 
-    fn open_with(folder: &Path, segment_bytes_max: u64) -> io::Result<(Self, Vec<Recovered>)> {
+    fn open_with(folder: &Path, segment_bytes_max: u64) -> io::Result<(Self, Vec<RecoveredFlight>)> {
         // The journal contains replies of other servers: accessible to the owner only.
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let unsettled = recovery::read_folder(folder)?;
-        let next_number = unsettled.open_in.last_key_value().map_or(1, |(last, _)| last + 1);
+        let next_number = unsettled.open_by_segment.last_key_value().map_or(1, |(last, _)| last + 1);
         let mut state = State {
             folder: folder.to_owned(),
             segment_bytes_max,
             current: None,
             next_number,
-            open: unsettled
+            segment_of_open: unsettled
                 .flights
                 .iter()
                 .map(|flight| (flight.recovered.key, flight.first_segment))
                 .collect(),
-            open_in: unsettled.open_in,
+            open_by_segment: unsettled.open_by_segment,
         };
         state.remove_settled_segments();
         let recovered = unsettled.flights.into_iter().map(|flight| flight.recovered).collect();
@@ -82,18 +82,18 @@ impl Journal {
     }
 
     /// Call this right before the last bytes (the final dot, or the last chunk). On an error they must not be sent.
-    pub fn finishing(&self, key: FlightKey) -> io::Result<()> {
+    pub fn mark_finishing(&self, key: FlightKey) -> io::Result<()> {
         self.lock().mark(key, &Mark::Finishing)
     }
 
     /// Call this right after the final reply, whatever it says.
-    pub fn replied(&self, key: FlightKey, reply: &FinalReply) -> io::Result<()> {
+    pub fn mark_reply(&self, key: FlightKey, reply: &FinalReply) -> io::Result<()> {
         self.lock().mark(key, &Mark::Replied(reply.bounded()))
     }
 
     /// Call this when the outcomes of these flights are stored: the journal forgets them.
-    pub fn settled(&self, keys: impl IntoIterator<Item = FlightKey>) {
-        self.lock().settle(keys);
+    pub fn remove_settled(&self, keys: impl IntoIterator<Item = FlightKey>) {
+        self.lock().remove_settled(keys);
     }
 
     /// Checks that a mark, and the next segment, could be written now.
@@ -103,7 +103,7 @@ impl Journal {
 
     /// Flights that are marked and not settled.
     pub fn open_flights(&self) -> usize {
-        self.lock().open.len()
+        self.lock().segment_of_open.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -115,9 +115,9 @@ impl Journal {
 impl State {
     fn mark(&mut self, key: FlightKey, mark: &Mark) -> io::Result<()> {
         let number = self.append(&encode(key, mark)?)?;
-        if let std::collections::hash_map::Entry::Vacant(vacant) = self.open.entry(key) {
+        if let std::collections::hash_map::Entry::Vacant(vacant) = self.segment_of_open.entry(key) {
             vacant.insert(number);
-            *self.open_in.entry(number).or_default() += 1;
+            *self.open_by_segment.entry(number).or_default() += 1;
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl State {
         segment::try_create(&self.folder)?;
         let segment = self.segment()?;
         let written = segment.try_write(&[0; CHECK_BYTES]);
-        if segment.cut_back().is_err() {
+        if segment.truncate().is_err() {
             self.current = None;
         }
         written
@@ -142,7 +142,7 @@ impl State {
             let number = self.next_number;
             self.current = Some(Segment::create(&self.folder, number)?);
             self.next_number += 1;
-            self.open_in.insert(number, 0);
+            self.open_by_segment.insert(number, 0);
             self.remove_settled_segments();
         }
         Ok(self.current.as_mut().expect("a segment was begun if there was none"))
@@ -154,7 +154,7 @@ impl State {
         if let Err(error) = segment.append(record) {
             // Half a record would hide all that follow it. If it cannot be truncated, the next records go to a new
             // file.
-            if segment.cut_back().is_err() {
+            if segment.truncate().is_err() {
                 self.current = None;
             }
             return Err(error);
@@ -162,17 +162,17 @@ impl State {
         Ok(number)
     }
 
-    fn settle(&mut self, keys: impl IntoIterator<Item = FlightKey>) {
+    fn remove_settled(&mut self, keys: impl IntoIterator<Item = FlightKey>) {
         for key in keys {
-            let Some(number) = self.open.remove(&key) else { continue };
-            let open = self.open_in.get_mut(&number).expect("the segment of an open flight is known");
+            let Some(number) = self.segment_of_open.remove(&key) else { continue };
+            let open = self.open_by_segment.get_mut(&number).expect("the segment of an open flight is known");
             *open -= 1;
         }
         self.remove_settled_segments();
         // An idle node has an empty journal, and nothing to read when it starts again.
-        if self.open.is_empty()
+        if self.segment_of_open.is_empty()
             && let Some(segment) = &mut self.current
-            && segment.empty().is_err()
+            && segment.clear().is_err()
         {
             self.current = None;
         }
@@ -181,7 +181,7 @@ impl State {
     /// Deletes segments, oldest first, up to the first one with an unsettled flight, or the current one.
     fn remove_settled_segments(&mut self) {
         let current = self.current.as_ref().map(Segment::number);
-        while let Some(oldest) = self.open_in.first_entry() {
+        while let Some(oldest) = self.open_by_segment.first_entry() {
             let number = *oldest.key();
             if *oldest.get() > 0 || current == Some(number) {
                 break;
@@ -201,8 +201,8 @@ impl fmt::Debug for Journal {
         let state = self.lock();
         f.debug_struct("Journal")
             .field("folder", &state.folder)
-            .field("open_flights", &state.open.len())
-            .field("segments", &state.open_in.len())
+            .field("open_flights", &state.segment_of_open.len())
+            .field("segments", &state.open_by_segment.len())
             .finish()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 
-use super::flight::{FlightKey, Recovered, RecoveredOutcome};
+use super::flight::{FlightKey, RecoveredFlight, RecoveredOutcome};
 use super::record::{Mark, decode};
 use super::segment::{segment_number, segment_path};
 
@@ -13,12 +13,12 @@ pub(super) struct UnsettledFlights {
     /// Flights in the order of their first marks.
     pub(super) flights: Vec<UnsettledFlight>,
     /// Number of flights that began in each segment; one entry per file.
-    pub(super) open_in: BTreeMap<u64, usize>,
+    pub(super) open_by_segment: BTreeMap<u64, usize>,
 }
 
 #[derive(Debug)]
 pub(super) struct UnsettledFlight {
-    pub(super) recovered: Recovered,
+    pub(super) recovered: RecoveredFlight,
     pub(super) first_segment: u64,
 }
 
@@ -26,18 +26,18 @@ pub(super) fn read_folder(folder: &Path) -> io::Result<UnsettledFlights> {
     let mut unsettled = UnsettledFlights::default();
     for entry in std::fs::read_dir(folder)? {
         if let Some(number) = segment_number(&entry?.path()) {
-            unsettled.open_in.insert(number, 0);
+            unsettled.open_by_segment.insert(number, 0);
         }
     }
     let mut indexes: HashMap<FlightKey, usize> = HashMap::new();
-    let numbers: Vec<u64> = unsettled.open_in.keys().copied().collect();
+    let numbers: Vec<u64> = unsettled.open_by_segment.keys().copied().collect();
     for number in numbers {
         let path = segment_path(folder, number);
         let bytes = std::fs::read(&path)?;
         let mut at = 0;
         while let Some((key, mark, length)) = decode(&bytes[at..]) {
             at += length;
-            unsettled.take(&mut indexes, number, key, mark);
+            unsettled.add_mark(&mut indexes, number, key, mark);
         }
         if at < bytes.len() {
             // Usually the end of the last segment: the process died, or the disk was full, in the middle of a mark.
@@ -50,7 +50,7 @@ pub(super) fn read_folder(folder: &Path) -> io::Result<UnsettledFlights> {
 
 impl UnsettledFlights {
     /// Adds a mark; the latest mark of a flight counts.
-    fn take(&mut self, indexes: &mut HashMap<FlightKey, usize>, number: u64, key: FlightKey, mark: Mark) {
+    fn add_mark(&mut self, indexes: &mut HashMap<FlightKey, usize>, number: u64, key: FlightKey, mark: Mark) {
         let outcome = match mark {
             Mark::Finishing => RecoveredOutcome::NoReply,
             Mark::Replied(reply) => RecoveredOutcome::Replied(reply),
@@ -60,7 +60,8 @@ impl UnsettledFlights {
             return;
         }
         indexes.insert(key, self.flights.len());
-        *self.open_in.entry(number).or_default() += 1;
-        self.flights.push(UnsettledFlight { recovered: Recovered { key, outcome }, first_segment: number });
+        *self.open_by_segment.entry(number).or_default() += 1;
+        self.flights
+            .push(UnsettledFlight { recovered: RecoveredFlight { key, outcome }, first_segment: number });
     }
 }

@@ -56,11 +56,11 @@ impl Segment {
     }
 
     /// Truncates everything after the last complete record.
-    pub(super) fn cut_back(&mut self) -> io::Result<()> {
+    pub(super) fn truncate(&mut self) -> io::Result<()> {
         self.file.set_len(self.length)
     }
 
-    pub(super) fn empty(&mut self) -> io::Result<()> {
+    pub(super) fn clear(&mut self) -> io::Result<()> {
         if self.length > 0 {
             self.file.set_len(0)?;
             self.length = 0;

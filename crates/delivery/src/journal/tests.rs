@@ -30,9 +30,9 @@ fn reply(code: u16) -> FinalReply {
     }
 }
 
-fn recovered(message: i64, code: Option<u16>) -> Recovered {
+fn recovered(message: i64, code: Option<u16>) -> RecoveredFlight {
     let outcome = code.map_or(RecoveredOutcome::NoReply, |code| RecoveredOutcome::Replied(reply(code)));
-    Recovered { key: key(message), outcome }
+    RecoveredFlight { key: key(message), outcome }
 }
 
 fn files(folder: &TempDir) -> Vec<PathBuf> {
@@ -42,32 +42,32 @@ fn files(folder: &TempDir) -> Vec<PathBuf> {
     paths
 }
 
-fn open(folder: &TempDir) -> (Journal, Vec<Recovered>) {
+fn open(folder: &TempDir) -> (Journal, Vec<RecoveredFlight>) {
     Journal::open(folder.path()).unwrap()
 }
 
 /// Opens a journal with segments of up to three marks.
-fn open_small(folder: &TempDir) -> (Journal, Vec<Recovered>) {
+fn open_small(folder: &TempDir) -> (Journal, Vec<RecoveredFlight>) {
     Journal::open_with(folder.path(), 60).unwrap()
 }
 
 #[test]
 fn flights_are_recovered_with_their_reply_or_without() {
     let folder = TempDir::new().unwrap();
-    let (journal, left) = open(&folder);
-    assert_eq!(left, []);
+    let (journal, recovered_flights) = open(&folder);
+    assert_eq!(recovered_flights, []);
     for message in 1..=4 {
-        journal.finishing(key(message)).unwrap();
+        journal.mark_finishing(key(message)).unwrap();
     }
-    journal.replied(key(2), &reply(250)).unwrap();
-    journal.replied(key(4), &reply(550)).unwrap();
-    journal.settled([key(3)]);
+    journal.mark_reply(key(2), &reply(250)).unwrap();
+    journal.mark_reply(key(4), &reply(550)).unwrap();
+    journal.remove_settled([key(3)]);
     drop(journal);
 
-    let (_, left) = open(&folder);
+    let (_, recovered_flights) = open(&folder);
     // The third flight is settled, but its mark is still in the file. The caller finds its outcome in the store.
     assert_eq!(
-        left,
+        recovered_flights,
         [recovered(1, None), recovered(2, Some(250)), recovered(3, None), recovered(4, Some(550))]
     );
 }
@@ -76,17 +76,19 @@ fn flights_are_recovered_with_their_reply_or_without() {
 fn a_recipient_is_in_no_file() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);
-    journal.finishing(key(1)).unwrap();
+    journal.mark_finishing(key(1)).unwrap();
     let text =
         FinalReply::without_recipient("5.1.1 <Jane@Example.com> is not jane@example.com", "jane@example.com");
-    journal.replied(key(1), &FinalReply { text, ..reply(550) }).unwrap();
+    journal.mark_reply(key(1), &FinalReply { text, ..reply(550) }).unwrap();
     drop(journal);
     for path in files(&folder) {
         let bytes = std::fs::read(path).unwrap().to_ascii_lowercase();
         assert!(!bytes.windows(16).any(|window| window == b"jane@example.com"));
     }
-    let (_, left) = open(&folder);
-    let RecoveredOutcome::Replied(recorded) = &left[0].outcome else { panic!("{left:?}") };
+    let (_, recovered_flights) = open(&folder);
+    let RecoveredOutcome::Replied(recorded) = &recovered_flights[0].outcome else {
+        panic!("{recovered_flights:?}")
+    };
     assert_eq!(recorded.with_recipient(Some("j@x.example")), "5.1.1 <j@x.example> is not j@x.example");
 }
 
@@ -95,24 +97,24 @@ fn flights_of_one_message_are_distinguished_by_their_attempt() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);
     let second = FlightKey { attempt: 3, ..key(1) };
-    journal.finishing(key(1)).unwrap();
-    journal.replied(key(1), &reply(451)).unwrap();
-    journal.finishing(second).unwrap();
-    let (_, left) = open(&folder);
+    journal.mark_finishing(key(1)).unwrap();
+    journal.mark_reply(key(1), &reply(451)).unwrap();
+    journal.mark_finishing(second).unwrap();
+    let (_, recovered_flights) = open(&folder);
     let outcome = RecoveredOutcome::NoReply;
-    assert_eq!(left, [recovered(1, Some(451)), Recovered { key: second, outcome }]);
+    assert_eq!(recovered_flights, [recovered(1, Some(451)), RecoveredFlight { key: second, outcome }]);
 }
 
 #[test]
 fn a_journal_without_open_flights_is_empty() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);
-    journal.finishing(key(1)).unwrap();
-    journal.replied(key(1), &reply(250)).unwrap();
-    journal.settled([key(1), key(9)]);
+    journal.mark_finishing(key(1)).unwrap();
+    journal.mark_reply(key(1), &reply(250)).unwrap();
+    journal.remove_settled([key(1), key(9)]);
     assert_eq!(files(&folder).iter().map(|path| path.metadata().unwrap().len()).sum::<u64>(), 0);
     // The empty journal takes new marks.
-    journal.finishing(key(2)).unwrap();
+    journal.mark_finishing(key(2)).unwrap();
     drop(journal);
     assert_eq!(open(&folder).1, [recovered(2, None)]);
 }
@@ -120,18 +122,18 @@ fn a_journal_without_open_flights_is_empty() {
 #[test]
 fn recovered_flights_are_kept_until_they_are_settled() {
     let folder = TempDir::new().unwrap();
-    open(&folder).0.finishing(key(1)).unwrap();
-    let (journal, left) = open(&folder);
-    assert_eq!(left, [recovered(1, None)]);
-    journal.finishing(key(2)).unwrap();
+    open(&folder).0.mark_finishing(key(1)).unwrap();
+    let (journal, recovered_flights) = open(&folder);
+    assert_eq!(recovered_flights, [recovered(1, None)]);
+    journal.mark_finishing(key(2)).unwrap();
     drop(journal);
 
-    let (journal, left) = open(&folder);
-    assert_eq!(left, [recovered(1, None), recovered(2, None)]);
+    let (journal, recovered_flights) = open(&folder);
+    assert_eq!(recovered_flights, [recovered(1, None), recovered(2, None)]);
     assert_eq!((journal.open_flights(), files(&folder).len()), (2, 2));
-    journal.settled([key(1)]);
+    journal.remove_settled([key(1)]);
     assert_eq!(files(&folder).len(), 1);
-    journal.settled([key(2)]);
+    journal.remove_settled([key(2)]);
     assert_eq!((journal.open_flights(), files(&folder).len()), (0, 0));
 }
 
@@ -140,7 +142,7 @@ fn full_segments_are_followed_by_new_ones() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open_small(&folder);
     for message in 1..=9 {
-        journal.finishing(key(message)).unwrap();
+        journal.mark_finishing(key(message)).unwrap();
     }
     // A mark before the dot has 29 bytes: three to a segment.
     assert_eq!(files(&folder).len(), 3);
@@ -152,16 +154,16 @@ fn segments_are_deleted_oldest_first() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open_small(&folder);
     for message in 1..=9 {
-        journal.finishing(key(message)).unwrap();
+        journal.mark_finishing(key(message)).unwrap();
     }
     let all = files(&folder);
-    journal.settled((4..=6).map(key));
+    journal.remove_settled((4..=6).map(key));
     assert_eq!(files(&folder), all, "the second segment waits for the first");
-    journal.settled((1..=2).map(key));
+    journal.remove_settled((1..=2).map(key));
     assert_eq!(files(&folder), all, "one flight keeps its segment");
-    journal.settled([key(3)]);
+    journal.remove_settled([key(3)]);
     assert_eq!(files(&folder), all[2..]);
-    journal.settled((7..=9).map(key));
+    journal.remove_settled((7..=9).map(key));
     assert_eq!(files(&folder), all[2..], "the segment in use stays");
 }
 
@@ -170,13 +172,13 @@ fn a_reply_is_kept_as_long_as_its_first_mark() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open_small(&folder);
     for message in 1..=3 {
-        journal.finishing(key(message)).unwrap();
+        journal.mark_finishing(key(message)).unwrap();
     }
     // The replies to 1 and 2 are in later segments, which nothing else needs.
-    journal.replied(key(1), &reply(250)).unwrap();
-    journal.replied(key(2), &reply(250)).unwrap();
-    journal.finishing(key(4)).unwrap();
-    journal.settled([key(1), key(2)]);
+    journal.mark_reply(key(1), &reply(250)).unwrap();
+    journal.mark_reply(key(2), &reply(250)).unwrap();
+    journal.mark_finishing(key(4)).unwrap();
+    journal.remove_settled([key(1), key(2)]);
     drop(journal);
     assert_eq!(
         open_small(&folder).1,
@@ -200,7 +202,7 @@ fn three_marks() -> (Vec<u8>, [usize; 3]) {
     ([first, second, third].concat(), ends)
 }
 
-fn after_marks(count: usize) -> Vec<Recovered> {
+fn recovered_after_marks(count: usize) -> Vec<RecoveredFlight> {
     match count {
         0 => vec![],
         1 => vec![recovered(1, None)],
@@ -210,30 +212,31 @@ fn after_marks(count: usize) -> Vec<Recovered> {
 }
 
 #[test]
-fn a_file_torn_at_any_byte_gives_the_marks_before_it() {
+fn a_file_cut_at_any_byte_gives_the_marks_before_it() {
     let (bytes, ends) = three_marks();
     for length in 0..=bytes.len() {
         let folder = folder_with(&bytes[..length]);
         let whole = ends.iter().filter(|end| **end <= length).count();
-        let (journal, left) = open(&folder);
-        assert_eq!(left, after_marks(whole), "torn at {length}");
+        let (journal, recovered_flights) = open(&folder);
+        assert_eq!(recovered_flights, recovered_after_marks(whole), "torn at {length}");
         // The torn mark does not hide new ones.
-        journal.finishing(key(7)).unwrap();
+        journal.mark_finishing(key(7)).unwrap();
         drop(journal);
-        let expected: Vec<Recovered> = after_marks(whole).into_iter().chain([recovered(7, None)]).collect();
+        let expected: Vec<RecoveredFlight> =
+            recovered_after_marks(whole).into_iter().chain([recovered(7, None)]).collect();
         assert_eq!(open(&folder).1, expected, "torn at {length}");
     }
 }
 
 #[test]
-fn a_spoilt_byte_anywhere_ends_the_reading_there() {
+fn reading_ends_at_a_damaged_byte() {
     let (bytes, ends) = three_marks();
     for at in 0..bytes.len() {
         for spoil in [0x01, 0x80, 0xff] {
-            let mut spoilt = bytes.clone();
-            spoilt[at] ^= spoil;
+            let mut damaged = bytes.clone();
+            damaged[at] ^= spoil;
             let whole = ends.iter().filter(|end| **end <= at).count();
-            assert_eq!(open(&folder_with(&spoilt)).1, after_marks(whole), "byte {at}");
+            assert_eq!(open(&folder_with(&damaged)).1, recovered_after_marks(whole), "byte {at}");
         }
     }
 }
@@ -242,7 +245,7 @@ fn a_spoilt_byte_anywhere_ends_the_reading_there() {
 fn zeros_at_the_end_are_no_marks() {
     let (bytes, _) = three_marks();
     let folder = folder_with(&[bytes, vec![0; 4_096]].concat());
-    assert_eq!(open(&folder).1, after_marks(3));
+    assert_eq!(open(&folder).1, recovered_after_marks(3));
 }
 
 #[test]
@@ -251,7 +254,7 @@ fn a_damaged_segment_hides_none_of_the_others() {
     let folder = folder_with(&bytes[..10]);
     std::fs::write(segment_path(folder.path(), 2), &bytes).unwrap();
     std::fs::write(folder.path().join("notes.txt"), "not ours").unwrap();
-    assert_eq!(open(&folder).1, after_marks(3));
+    assert_eq!(open(&folder).1, recovered_after_marks(3));
     assert!(folder.path().join("notes.txt").exists());
 }
 
@@ -265,10 +268,10 @@ fn replies_are_bounded() {
         without_tls: Some("\u{1}".repeat(1_000)),
         ..reply(550)
     };
-    journal.finishing(key(1)).unwrap();
-    journal.replied(key(1), &long).unwrap();
-    let (_, left) = open(&folder);
-    let RecoveredOutcome::Replied(kept) = &left[0].outcome else { panic!("the reply is lost") };
+    journal.mark_finishing(key(1)).unwrap();
+    journal.mark_reply(key(1), &long).unwrap();
+    let (_, recovered_flights) = open(&folder);
+    let RecoveredOutcome::Replied(kept) = &recovered_flights[0].outcome else { panic!("the reply is lost") };
     assert_eq!((kept.text.len(), kept.mx.len()), (511, 255));
 }
 
@@ -278,10 +281,10 @@ fn a_mark_that_cannot_be_written_is_an_error_and_no_flight() {
     let path = folder.path().join("journal");
     let (journal, _) = Journal::open(&path).unwrap();
     std::fs::remove_dir(&path).unwrap();
-    assert!(journal.finishing(key(1)).is_err());
+    assert!(journal.mark_finishing(key(1)).is_err());
     assert_eq!(journal.open_flights(), 0);
     std::fs::create_dir(&path).unwrap();
-    journal.finishing(key(1)).unwrap();
+    journal.mark_finishing(key(1)).unwrap();
     assert_eq!(journal.open_flights(), 1);
 }
 
@@ -295,10 +298,10 @@ fn marks_of_many_threads_are_all_there() {
             scope.spawn(move || {
                 for message in 0..200 {
                     let key = key(thread * 1_000 + message);
-                    journal.finishing(key).unwrap();
-                    journal.replied(key, &reply(250)).unwrap();
+                    journal.mark_finishing(key).unwrap();
+                    journal.mark_reply(key, &reply(250)).unwrap();
                     if message % 2 == 0 {
-                        journal.settled([key]);
+                        journal.remove_settled([key]);
                     }
                 }
             });
@@ -306,8 +309,8 @@ fn marks_of_many_threads_are_all_there() {
     });
     assert_eq!(journal.open_flights(), 800);
     drop(journal);
-    let (_, left) = open(&folder);
-    let unsettled = left.iter().filter(|flight| flight.key.message_id.0 % 2 == 1);
+    let (_, recovered_flights) = open(&folder);
+    let unsettled = recovered_flights.iter().filter(|flight| flight.key.message_id.0 % 2 == 1);
     assert_eq!(unsettled.count(), 800);
-    assert!(left.iter().all(|flight| matches!(flight.outcome, RecoveredOutcome::Replied(_))));
+    assert!(recovered_flights.iter().all(|flight| matches!(flight.outcome, RecoveredOutcome::Replied(_))));
 }

@@ -57,7 +57,7 @@ impl ConnectionEstimate {
 
     /// The receiver replied "too many connections" while `open` were open. `reply` is empty if the connection failed
     /// without a reply.
-    pub fn refused(&mut self, open: u32, reply: &Reason, now: Timestamp) {
+    pub fn on_refused(&mut self, open: u32, reply: &Reason, now: Timestamp) {
         self.reply = reply.clone();
         if open == 0 {
             if self.pause.is_waiting(now) {

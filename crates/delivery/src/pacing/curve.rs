@@ -63,7 +63,7 @@ impl Curve {
     }
 
     /// Remembers the rate that was tried when the receiver refused.
-    pub(super) fn after_trying(mut self, rate: f64) -> Self {
+    pub(super) fn with_tried_rate(mut self, rate: f64) -> Self {
         let is_measured = self.knowledge == Knowledge::Measured;
         self.tried = Some(rate).filter(|rate| is_measured && *rate > self.reached * OVERSHOOT);
         self
@@ -74,12 +74,12 @@ impl Curve {
     }
 
     /// Starts again from this share of the reached rate.
-    pub(super) fn begin(&mut self, share: f64, now: Timestamp) {
+    pub(super) fn restart(&mut self, share: f64, now: Timestamp) {
         (self.base, self.since, self.used) = (self.reached * share, now, Duration::ZERO);
     }
 
     /// Records that messages were sent at this rate for this time.
-    pub(super) fn use_for(&mut self, time: Duration) {
+    pub(super) fn add_used_time(&mut self, time: Duration) {
         let is_search = self.knowledge == Knowledge::Search;
         self.used += if is_search { time.min(SEARCH_STEP) } else { time };
     }

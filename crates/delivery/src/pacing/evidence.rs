@@ -6,35 +6,37 @@ use std::time::Duration;
 
 use postroad_model::{ServerId, Timestamp};
 
-const KEPT_MAX: usize = 16;
-const KEPT_FOR: Duration = Duration::from_mins(10);
+const REFUSALS_MAX: usize = 16;
+const AGE_MAX: Duration = Duration::from_mins(10);
 
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
     /// Part, server and time of each refusal, oldest first.
-    seen: Vec<(u64, ServerId, Timestamp)>,
+    refusals: Vec<(u64, ServerId, Timestamp)>,
 }
 
 impl Evidence {
     /// Adds a refusal of a server's mail. `part` is a recipient domain of a site, or a site of a provider.
     pub fn add(&mut self, part: u64, server: ServerId, now: Timestamp) {
-        self.seen.retain(|(_, _, at)| now.since(*at) < KEPT_FOR);
-        self.seen.retain(|(other, of, _)| (*other, *of) != (part, server));
-        if self.seen.len() >= KEPT_MAX {
-            self.seen.remove(0);
+        self.refusals.retain(|(_, _, at)| now.since(*at) < AGE_MAX);
+        self.refusals.retain(|(other, of, _)| (*other, *of) != (part, server));
+        if self.refusals.len() >= REFUSALS_MAX {
+            self.refusals.remove(0);
         }
-        self.seen.push((part, server, now));
+        self.refusals.push((part, server, now));
     }
 
     pub fn clear(&mut self) {
-        self.seen.clear();
+        self.refusals.clear();
     }
 
-    pub fn parts(&self) -> usize {
-        self.seen.iter().map(|(part, _, _)| part).collect::<HashSet<_>>().len()
+    /// Number of parts that refused.
+    pub fn part_count(&self) -> usize {
+        self.refusals.iter().map(|(part, _, _)| part).collect::<HashSet<_>>().len()
     }
 
-    pub fn servers(&self) -> usize {
-        self.seen.iter().map(|(_, server, _)| server).collect::<HashSet<_>>().len()
+    /// Number of servers whose mail was refused.
+    pub fn server_count(&self) -> usize {
+        self.refusals.iter().map(|(_, server, _)| server).collect::<HashSet<_>>().len()
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::retry::sums;
+use crate::retry::pause_ends;
 
 /// Times that operators usually configure.
 const USUAL_SECS: [u64; 8] = [60, 120, 180, 300, 600, 900, 1_800, 3_600];
 /// After this many retries, one retry tests whether a shorter wait is enough.
-const TRY_LESS_IN: u32 = 20;
+const RETRIES_PER_SHORTER_WAIT: u32 = 20;
 /// A stored estimate does not say which waits were too short: this share of the estimate is assumed to be too short.
 const TOO_SHORT_SHARE: f64 = 0.4;
 
@@ -18,7 +18,7 @@ pub struct GreylistTime {
     /// The shortest wait that was enough.
     enough: Option<Duration>,
     /// Retries since the last test of a shorter wait.
-    since_tried_less: u32,
+    retries_since_shorter_wait: u32,
 }
 
 impl GreylistTime {
@@ -27,6 +27,7 @@ impl GreylistTime {
         Self { enough: Some(enough), too_short, ..Self::default() }
     }
 
+    /// The shortest wait that was enough; `None` if none is known.
     pub fn known(&self) -> Option<Duration> {
         self.enough
     }
@@ -48,20 +49,20 @@ impl GreylistTime {
     /// retry schedule would wait: until its first retry after the longest wait that was too short.
     pub fn estimate(&self, pauses: &[Duration]) -> Option<Duration> {
         let enough = self.enough?;
-        let lasts = self.candidates(enough).next().unwrap_or(enough);
+        let usual = self.candidates(enough).next().unwrap_or(enough);
         let too_short = self.too_short.unwrap_or_default();
-        Some(sums(pauses).find(|sum| *sum > too_short).map_or(lasts, |longest| lasts.min(longest)))
+        Some(pause_ends(pauses).find(|sum| *sum > too_short).map_or(usual, |longest| usual.min(longest)))
     }
 
     /// Wait before the first retry; `None` if no wait is known to be enough.
     pub fn pause(&mut self, pauses: &[Duration]) -> Option<Duration> {
         let longest = self.estimate(pauses)?;
         let less = self.candidates(longest).nth(1);
-        if let Some(less) = less.filter(|_| self.since_tried_less >= TRY_LESS_IN) {
-            self.since_tried_less = 0;
+        if let Some(less) = less.filter(|_| self.retries_since_shorter_wait >= RETRIES_PER_SHORTER_WAIT) {
+            self.retries_since_shorter_wait = 0;
             return Some(less);
         }
-        self.since_tried_less += 1;
+        self.retries_since_shorter_wait += 1;
         Some(longest)
     }
 

@@ -21,7 +21,7 @@ enum State {
         until: Timestamp,
     },
     /// One probe message is being sent.
-    Out {
+    BeingSent {
         since: Timestamp,
     },
 }
@@ -48,7 +48,7 @@ impl Probe {
         let until = match self.state {
             State::Open => return None,
             State::Closed { until } => until,
-            State::Out { since } => since.plus(NO_REPLY_MAX),
+            State::BeingSent { since } => since.plus(NO_REPLY_MAX),
         };
         (until > now).then_some(until)
     }
@@ -56,14 +56,14 @@ impl Probe {
     /// Call right before a message is sent. After a pause, that message is the probe.
     pub(super) fn on_send(&mut self, now: Timestamp) {
         if self.state != State::Open {
-            self.state = State::Out { since: now };
+            self.state = State::BeingSent { since: now };
         }
     }
 
     pub(super) fn shift_back(&mut self, by: Duration) {
         match &mut self.state {
             State::Open => {}
-            State::Closed { until: at } | State::Out { since: at } => *at = at.minus(by),
+            State::Closed { until: at } | State::BeingSent { since: at } => *at = at.minus(by),
         }
     }
 }

@@ -27,7 +27,7 @@ const CLOSE_TOGETHER: Duration = Duration::from_secs(30);
 /// Only a refusal at least this long after the previous one shows that the rate allowed at that moment was too high.
 const TRIED_RATE_COUNTS_AFTER: Duration = Duration::from_secs(45);
 /// Limits above this rate are dropped.
-const FREE_PER_MINUTE: f64 = 60_000.0;
+const UNLIMITED_PER_MINUTE: f64 = 60_000.0;
 /// A limit expires after this time without a refusal.
 const AGE_MAX: Duration = Duration::from_hours(6);
 /// Timers fire late; at most this much of the delay is caught up.
@@ -64,7 +64,7 @@ impl RateEstimate {
     /// Restores an estimate of another process, or an older one of this process.
     pub fn restored(per_minute: f64, reason: Reason, now: Timestamp) -> Self {
         let mut curve = Curve::new(per_minute, Knowledge::Measured, now);
-        curve.begin(SHARE_AFTER_REFUSAL, now);
+        curve.restart(SHARE_AFTER_REFUSAL, now);
         Self { curve: Some(curve), reason: Some(reason), ..Self::default() }
     }
 
@@ -72,7 +72,7 @@ impl RateEstimate {
     pub fn per_minute(&mut self, now: Timestamp) -> Option<f64> {
         let curve = self.curve?;
         let rate = curve.per_minute();
-        if rate >= FREE_PER_MINUTE || now.since(curve.since) > AGE_MAX {
+        if rate >= UNLIMITED_PER_MINUTE || now.since(curve.since) > AGE_MAX {
             self.curve = None;
             self.reason = None;
             return None;
@@ -98,7 +98,7 @@ impl RateEstimate {
     }
 
     /// The receiver replied that sending is too fast.
-    pub fn refused_too_fast(&mut self, reason: &Reason, now: Timestamp) {
+    pub fn on_too_fast(&mut self, reason: &Reason, now: Timestamp) {
         if self.pause.is_waiting(now) {
             // The reply to a message that was already being sent.
             return;
@@ -114,7 +114,7 @@ impl RateEstimate {
             let tried =
                 self.per_minute(now).filter(|_| since_refusal >= TRIED_RATE_COUNTS_AFTER).unwrap_or_default();
             let (reached, knowledge) = self.reached_rate(now);
-            let curve = Curve::new(reached, knowledge, now).after_trying(tried);
+            let curve = Curve::new(reached, knowledge, now).with_tried_rate(tried);
             self.curve = Some(curve);
             self.estimated_at = Some(now);
             self.was_close = since_refusal < CLOSE_TOGETHER;
@@ -175,7 +175,7 @@ impl RateEstimate {
     }
 
     /// A message was accepted.
-    pub fn accepted(&mut self, now: Timestamp) {
+    pub fn on_accepted(&mut self, now: Timestamp) {
         let is_gap = self.accepted_at.is_none_or(|at| now.since(at) > Duration::from_secs(10));
         if is_gap {
             self.active_since = Some(now);
@@ -183,11 +183,11 @@ impl RateEstimate {
         self.accepted_at = Some(now);
         self.last_minute.add(now);
         self.accepted_since_refusal = self.accepted_since_refusal.saturating_add(1);
-        self.passed(now);
+        self.on_other_reply(now);
     }
 
     /// A message got a reply other than "too fast".
-    pub fn passed(&mut self, now: Timestamp) {
+    pub fn on_other_reply(&mut self, now: Timestamp) {
         if self.pause.is_open() || self.pause.is_waiting(now) {
             return;
         }
@@ -199,17 +199,17 @@ impl RateEstimate {
                 // The receiver counts by the minute: the messages it accepted before are its limit.
                 curve.knowledge = Knowledge::Measured;
             }
-            curve.begin(SHARE_AFTER_LONG_PAUSE, now);
+            curve.restart(SHARE_AFTER_LONG_PAUSE, now);
         } else {
             let share = if self.was_close { SHARE_AFTER_CLOSE_REFUSALS } else { SHARE_AFTER_REFUSAL };
-            curve.begin(share, now);
+            curve.restart(share, now);
         }
     }
 
     /// The receiver accepts messages again after it accepted none: start slowly.
     pub fn begin_slowly(&mut self, now: Timestamp) {
         match &mut self.curve {
-            Some(curve) => curve.begin(SHARE_AFTER_LONG_PAUSE, now),
+            Some(curve) => curve.restart(SHARE_AFTER_LONG_PAUSE, now),
             None => self.curve = Some(Curve::new(AFTER_STANDSTILL_PER_MINUTE, Knowledge::Search, now)),
         }
     }
@@ -237,7 +237,7 @@ impl RateEstimate {
         // Only a message that had to wait shows that a higher rate is wanted.
         let had_to_wait = self.next_at.is_some_and(|at| now.since(at) <= interval.max(LAG_MAX));
         if let (true, Some(curve), Some(last)) = (had_to_wait, &mut self.curve, self.taken_at) {
-            curve.use_for(now.since(last).min(interval * 2));
+            curve.add_used_time(now.since(last).min(interval * 2));
         }
         self.taken_at = Some(now);
         let from = self.next_at.map_or(now, |at| at.max(now.minus(LAG_MAX)));

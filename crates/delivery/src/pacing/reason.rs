@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_operator_and_the_messages_server_read_the_words() {
+    fn whole_reply_is_shown_only_to_the_operator_and_the_messages_server() {
         let (own, other) = (ServerId(1), ServerId(2));
         let reply = "451 4.7.1 <jane@one.example>: rate limited";
         let reason = Reason::of_message(reply, own);

@@ -10,10 +10,10 @@ use super::reason::Reason;
 
 /// Pause before the first probe.
 const PAUSE_FIRST: Duration = Duration::from_secs(20);
-/// Pause between probes until `PATIENT_AFTER`: the end of the standstill is noticed within a minute.
+/// Pause between probes until `RARER_PROBES_AFTER`: the end of the standstill is noticed within a minute.
 const PAUSE: Duration = Duration::from_secs(45);
 /// After this time probes become rarer.
-const PATIENT_AFTER: Duration = Duration::from_mins(30);
+const RARER_PROBES_AFTER: Duration = Duration::from_mins(30);
 const PAUSE_MAX: Duration = Duration::from_mins(5);
 
 #[derive(Debug, Clone, Default)]
@@ -30,7 +30,7 @@ pub struct Standstill {
 
 impl Standstill {
     /// A message was refused; `needed` refusals in a row begin a standstill. Returns whether this refusal began it.
-    pub fn refused(&mut self, needed: u32, reason: &Reason, now: Timestamp) -> bool {
+    pub fn on_refused(&mut self, needed: u32, reason: &Reason, now: Timestamp) -> bool {
         if self.probe.is_waiting(now) {
             return false;
         }
@@ -42,7 +42,7 @@ impl Standstill {
         let since = *self.since.get_or_insert(now);
         self.last_pause = if was_open {
             PAUSE_FIRST
-        } else if now.since(since) < PATIENT_AFTER {
+        } else if now.since(since) < RARER_PROBES_AFTER {
             PAUSE
         } else {
             self.last_pause.mul_f64(1.5).clamp(PAUSE, PAUSE_MAX)

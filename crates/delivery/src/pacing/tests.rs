@@ -18,32 +18,32 @@ fn at(seconds: f64) -> Timestamp {
 /// Sends as fast as it may for `length` seconds, to a receiver that accepts one message per `interval`, and about 20 at
 /// once after a pause. Returns how many were accepted and refused.
 fn play(rate: &mut RateEstimate, from: f64, length: f64, interval: f64) -> (u32, u32) {
-    let (mut now, mut free_at, mut taken, mut refused) = (from, from, 0, 0);
+    let (mut now, mut free_at, mut accepted, mut refused) = (from, from, 0, 0);
     while now < from + length {
         if rate.blocked_until(at(now)).is_none() {
             rate.on_send(at(now));
             if now >= free_at {
                 free_at = free_at.max(now - 20.0 * interval) + interval;
-                rate.accepted(at(now));
-                taken += 1;
+                rate.on_accepted(at(now));
+                accepted += 1;
             } else {
-                rate.refused_too_fast(&refusal(), at(now));
+                rate.on_too_fast(&refusal(), at(now));
                 refused += 1;
             }
         }
         now += 0.01;
     }
-    (taken, refused)
+    (accepted, refused)
 }
 
 #[test]
-fn nothing_is_held_back_before_the_first_refusal() {
+fn sending_is_not_limited_before_the_first_refusal() {
     let mut rate = RateEstimate::default();
     for message in 0..10_000 {
         let now = at(f64::from(message) * 0.001);
         assert!(rate.blocked_until(now).is_none());
         rate.on_send(now);
-        rate.accepted(now);
+        rate.on_accepted(now);
     }
     assert!(!rate.is_limiting() && rate.per_minute(at(10.0)).is_none());
 }
@@ -52,8 +52,8 @@ fn nothing_is_held_back_before_the_first_refusal() {
 fn a_rate_is_found_and_kept_with_few_refusals() {
     let mut rate = RateEstimate::default();
     play(&mut rate, 0.0, 120.0, 0.2);
-    let (taken, refused) = play(&mut rate, 120.0, 600.0, 0.2);
-    assert!(taken > 2_700, "{taken} of 3,000");
+    let (accepted, refused) = play(&mut rate, 120.0, 600.0, 0.2);
+    assert!(accepted > 2_700, "{accepted} of 3,000");
     assert!(refused < 30, "{refused}");
 }
 
@@ -61,12 +61,12 @@ fn a_rate_is_found_and_kept_with_few_refusals() {
 fn refusals_of_messages_already_under_way_count_once() {
     let mut rate = RateEstimate::default();
     for message in 0..600 {
-        rate.accepted(at(f64::from(message) * 0.1));
+        rate.on_accepted(at(f64::from(message) * 0.1));
     }
-    rate.refused_too_fast(&refusal(), at(60.0));
+    rate.on_too_fast(&refusal(), at(60.0));
     let before = rate.known().unwrap().0;
     for message in 0..20 {
-        rate.refused_too_fast(&refusal(), at(60.0 + f64::from(message) * 0.05));
+        rate.on_too_fast(&refusal(), at(60.0 + f64::from(message) * 0.05));
     }
     let (after, reason) = rate.known().unwrap();
     assert!((after - before).abs() < 1e-9, "{before} {after}");
@@ -74,15 +74,15 @@ fn refusals_of_messages_already_under_way_count_once() {
 }
 
 #[test]
-fn after_a_pause_one_message_decides() {
+fn after_a_pause_the_reply_to_one_message_decides() {
     let mut rate = RateEstimate::default();
-    rate.accepted(at(0.0));
-    rate.refused_too_fast(&refusal(), at(1.0));
+    rate.on_accepted(at(0.0));
+    rate.on_too_fast(&refusal(), at(1.0));
     let until = rate.blocked_until(at(1.0)).unwrap();
     assert!(rate.blocked_until(until).is_none());
     rate.on_send(until);
     assert!(rate.blocked_until(until).is_some(), "the second message waits for the reply to the first");
-    rate.accepted(until);
+    rate.on_accepted(until);
     let soon = until.plus(Duration::from_secs(20));
     assert!(rate.blocked_until(soon).is_none());
 }
@@ -91,22 +91,22 @@ fn after_a_pause_one_message_decides() {
 fn too_many_connections_keeps_those_that_are_open_and_one_more_is_tried_later() {
     let mut estimate = ConnectionEstimate::default();
     assert_eq!(estimate.limit(at(0.0)), None);
-    estimate.refused(3, &refusal(), at(0.0));
+    estimate.on_refused(3, &refusal(), at(0.0));
     assert_eq!(estimate.limit(at(1.0)), Some(3));
     assert!(estimate.blocked_until(at(1.0)).is_none());
     assert_eq!(estimate.limit(at(10.0)), Some(4));
-    estimate.refused(3, &refusal(), at(10.0));
+    estimate.on_refused(3, &refusal(), at(10.0));
     assert_eq!((estimate.limit(at(25.0)), estimate.limit(at(30.0))), (Some(3), Some(4)));
     estimate.on_accepted(4, at(30.0));
     assert_eq!((estimate.limit(at(31.0)), estimate.limit(at(40.0))), (Some(4), Some(5)));
 }
 
 #[test]
-fn a_receiver_that_takes_no_connection_at_all_is_left_alone_for_seconds() {
+fn a_receiver_that_accepts_no_connection_gets_none_for_some_seconds() {
     let mut estimate = ConnectionEstimate::default();
-    estimate.refused(0, &refusal(), at(0.0));
+    estimate.on_refused(0, &refusal(), at(0.0));
     assert_eq!(estimate.blocked_until(at(0.0)), Some(at(5.0)));
-    estimate.refused(0, &refusal(), at(5.0));
+    estimate.on_refused(0, &refusal(), at(5.0));
     assert_eq!(estimate.blocked_until(at(5.0)), Some(at(15.0)));
     estimate.on_accepted(1, at(15.0));
     assert!(estimate.blocked_until(at(15.0)).is_none());
@@ -115,27 +115,27 @@ fn a_receiver_that_takes_no_connection_at_all_is_left_alone_for_seconds() {
 #[test]
 fn a_second_connection_is_tried_ever_more_rarely_where_only_one_is_accepted() {
     let mut estimate = ConnectionEstimate::default();
-    estimate.refused(0, &refusal(), at(0.0));
+    estimate.on_refused(0, &refusal(), at(0.0));
     estimate.on_accepted(1, at(5.0));
-    estimate.refused(1, &refusal(), at(10.0));
+    estimate.on_refused(1, &refusal(), at(10.0));
     assert_eq!((estimate.limit(at(29.0)), estimate.limit(at(30.0))), (Some(1), Some(2)));
-    estimate.refused(1, &refusal(), at(30.0));
+    estimate.on_refused(1, &refusal(), at(30.0));
     assert_eq!((estimate.limit(at(69.0)), estimate.limit(at(70.0))), (Some(1), Some(2)));
 }
 
 #[test]
 fn a_standstill_needs_several_refusals_in_a_row_and_is_tried_every_45_seconds() {
     let mut standstill = Standstill::default();
-    assert!(!standstill.refused(3, &refusal(), at(0.0)));
-    assert!(!standstill.refused(3, &refusal(), at(1.0)));
+    assert!(!standstill.on_refused(3, &refusal(), at(0.0)));
+    assert!(!standstill.on_refused(3, &refusal(), at(1.0)));
     standstill.end();
-    assert!(!standstill.refused(3, &refusal(), at(2.0)));
-    assert!(!standstill.refused(3, &refusal(), at(3.0)));
-    assert!(standstill.refused(3, &refusal(), at(4.0)));
+    assert!(!standstill.on_refused(3, &refusal(), at(2.0)));
+    assert!(!standstill.on_refused(3, &refusal(), at(3.0)));
+    assert!(standstill.on_refused(3, &refusal(), at(4.0)));
     let mut now = standstill.blocked_until(at(4.0)).unwrap();
     for _ in 0..20 {
         standstill.on_send(now);
-        standstill.refused(3, &refusal(), now);
+        standstill.on_refused(3, &refusal(), now);
         let next = standstill.blocked_until(now).unwrap();
         assert!(next.since(now) <= Duration::from_mins(1));
         now = next;
@@ -180,9 +180,9 @@ fn evidence_counts_parts_and_servers_and_expires() {
         evidence.add(part, ServerId(1), at(0.0));
         evidence.add(part, ServerId(1), at(1.0));
     }
-    assert_eq!((evidence.parts(), evidence.servers()), (3, 1));
+    assert_eq!((evidence.part_count(), evidence.server_count()), (3, 1));
     evidence.add(3, ServerId(2), at(700.0));
-    assert_eq!((evidence.parts(), evidence.servers()), (1, 1));
+    assert_eq!((evidence.part_count(), evidence.server_count()), (1, 1));
 }
 
 proptest! {
@@ -194,8 +194,8 @@ proptest! {
         for (step, wait) in steps {
             now += wait;
             match step {
-                0 => rate.refused_too_fast(&refusal(), at(now)),
-                1 => rate.accepted(at(now)),
+                0 => rate.on_too_fast(&refusal(), at(now)),
+                1 => rate.on_accepted(at(now)),
                 _ if rate.blocked_until(at(now)).is_none() => rate.on_send(at(now)),
                 _ => {}
             }

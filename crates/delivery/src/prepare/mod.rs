@@ -13,22 +13,24 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use postroad_mail::{ReturnPathKey, RewritePlan, TrackKey, has_utf8_header, message_header, received};
+use postroad_mail::{
+    ReturnPathKey, RewritePlan, TrackKey, has_utf8_header, postroad_id_field, received_field,
+};
 use postroad_model::{DomainName, EmailAddress, MessageId, MessageToken, SendId, ServerId, Timestamp};
 use postroad_smtp::{Body, OutgoingMessage};
-use postroad_store::{Fresh, Message, SendInfo, Store, StoreError};
+use postroad_store::{FreshMessages, Message, SendInfo, Store, StoreError};
 use tokio::sync::OnceCell;
 
 pub(crate) use memory::FreshMemory;
 pub(crate) use own_domains::OwnDomains;
-pub(crate) use signed_head::Signing;
+pub(crate) use signed_head::SigningKeys;
 
 use crate::signing::SigningPool;
 use signed_head::{HeadSigner, SignedHead};
 
 /// Everything needed to send one message.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct LoadedMessage {
     pub(crate) server_id: ServerId,
     pub(crate) message_id: MessageId,
     pub(crate) token: MessageToken,
@@ -40,7 +42,7 @@ pub(crate) struct Work {
     pub(crate) send: Arc<PreparedSend>,
 }
 
-impl Work {
+impl LoadedMessage {
     pub(crate) fn size(&self) -> u64 {
         self.send.info.size
     }
@@ -115,7 +117,7 @@ pub(crate) struct Preparer {
 impl Preparer {
     pub(crate) fn new(
         store: Store,
-        signing: Option<SigningPool>,
+        signing_pool: Option<SigningPool>,
         domains: OwnDomains,
         secret: &[u8; 32],
         hostname: DomainName,
@@ -123,7 +125,7 @@ impl Preparer {
         fresh_bytes_max: usize,
     ) -> Self {
         Self {
-            head_signer: signing.map(|pool| HeadSigner::new(store.clone(), pool, secret)),
+            head_signer: signing_pool.map(|pool| HeadSigner::new(store.clone(), pool, secret)),
             store,
             domains,
             return_paths: ReturnPathKey::new(secret),
@@ -135,9 +137,9 @@ impl Preparer {
         }
     }
 
-    /// Creates work for the messages of a send that was just accepted. `None` if there is no memory for them: they are
+    /// Takes the messages of a send that was just accepted. `None` if there is no memory for them: they are
     /// then read from the store at their turn.
-    pub(crate) fn take_fresh(&self, fresh: &Fresh) -> Option<Vec<Arc<Work>>> {
+    pub(crate) fn take_fresh(&self, fresh: &FreshMessages) -> Option<Vec<Arc<LoadedMessage>>> {
         let share = self.memory.reserve(fresh.body.len(), fresh.recipients.len())?;
         let send = Arc::new(PreparedSend {
             info: Arc::clone(&fresh.send),
@@ -147,8 +149,8 @@ impl Preparer {
             plan: OnceCell::new(),
             _share: Some(share),
         });
-        let works = fresh.recipients.iter().map(|recipient| {
-            Arc::new(Work {
+        let loaded_messages = fresh.recipients.iter().map(|recipient| {
+            Arc::new(LoadedMessage {
                 server_id: fresh.send.server_id,
                 message_id: recipient.message_id,
                 token: recipient.token.clone(),
@@ -158,13 +160,13 @@ impl Preparer {
                 send: Arc::clone(&send),
             })
         });
-        Some(works.collect())
+        Some(loaded_messages.collect())
     }
 
-    /// Creates work for a message that was read from the store.
-    pub(crate) fn take_loaded(&self, message: Message) -> Arc<Work> {
+    /// Takes a message that was read from the store.
+    pub(crate) fn take_loaded(&self, message: Message) -> Arc<LoadedMessage> {
         let send = self.shared_send(message.send);
-        Arc::new(Work {
+        Arc::new(LoadedMessage {
             server_id: send.info.server_id,
             message_id: message.id,
             token: message.token,
@@ -199,10 +201,10 @@ impl Preparer {
     /// The message as it is sent to this recipient.
     pub(crate) async fn outgoing(
         &self,
-        work: &Work,
-        signing: Signing,
+        loaded_message: &LoadedMessage,
+        signing_keys: SigningKeys,
     ) -> Result<PreparedMessage, PrepareError> {
-        let send = &work.send;
+        let send = &loaded_message.send;
         let info = &send.info;
         let read =
             || async { self.store.read_body(info.server_id, info.id, info.size).await.map(Bytes::from) };
@@ -211,29 +213,33 @@ impl Preparer {
             None => None,
             Some(tracking) => {
                 let plan = send.plan.get_or_try_init(|| personal::plan(tracking, body)).await?;
-                personal::copy(Arc::clone(plan), tracking, &self.track_key, work, body).await?
+                personal::copy(Arc::clone(plan), tracking, &self.track_key, loaded_message, body).await?
             }
         };
         let (body, head) = if let Some(copy) = copy {
-            let head = self.sign(info, &copy, signing).await?;
+            let head = self.sign(info, &copy, signing_keys).await?;
             (copy, head)
         } else {
-            let signed = match signing {
-                Signing::Usual => &send.head,
-                Signing::ForFeedback => &send.feedback_head,
+            let signed = match signing_keys {
+                SigningKeys::Usual => &send.head,
+                SigningKeys::ForFeedback => &send.feedback_head,
             };
-            let head = signed.get_or_try_init(|| self.sign(info, body, signing)).await?;
+            let head = signed.get_or_try_init(|| self.sign(info, body, signing_keys)).await?;
             (body.clone(), head.clone())
         };
         let broken = |problem: String| PrepareError::Broken(problem);
         // The error does not quote the address, because its text goes into the log.
-        let rcpt_to = EmailAddress::parse(&work.rcpt_to)
+        let rcpt_to = EmailAddress::parse(&loaded_message.rcpt_to)
             .map_err(|e| broken(format!("its recipient is not an address: {e}")))?;
-        let id = self.return_paths.local_part(work.server_id, work.message_id, &work.token);
-        let mail_from = if info.bounce { None } else { Some(self.return_path(work, &id).await?) };
+        let id = self.return_paths.local_part(
+            loaded_message.server_id,
+            loaded_message.message_id,
+            &loaded_message.token,
+        );
+        let mail_from = if info.bounce { None } else { Some(self.return_path(loaded_message, &id).await?) };
         let protocol = info.options.protocol.as_str();
-        let mut trace = received(self.host_of(info), &work.token, protocol, info.created_at);
-        trace.push_str(&message_header(&id));
+        let mut trace = received_field(self.host_of(info), &loaded_message.token, protocol, info.created_at);
+        trace.push_str(&postroad_id_field(&id));
         let has_utf8_header = has_utf8_header(&body);
         let parts = vec![Bytes::from(trace), head.bytes, body];
         let message = OutgoingMessage {
@@ -252,9 +258,13 @@ impl Preparer {
 
     /// The return path, which is in the envelope only. Its domain is the From domain's own bounce domain if that points
     /// here, which aligns SPF; else the installation's, whose SPF record has the addresses of all nodes.
-    async fn return_path(&self, work: &Work, local_part: &str) -> Result<EmailAddress, PrepareError> {
-        let own = match DomainName::parse(&work.send.info.from_domain) {
-            Ok(domain) => self.domains.find(work.server_id, domain).await?,
+    async fn return_path(
+        &self,
+        loaded_message: &LoadedMessage,
+        local_part: &str,
+    ) -> Result<EmailAddress, PrepareError> {
+        let own = match DomainName::parse(&loaded_message.send.info.from_domain) {
+            Ok(domain) => self.domains.find(loaded_message.server_id, domain).await?,
             Err(_) => None,
         };
         let domain = own.as_ref().and_then(|own| own.return_domain.as_ref()).unwrap_or(&self.return_domain);
@@ -268,10 +278,10 @@ impl Preparer {
         &self,
         info: &SendInfo,
         body: &Bytes,
-        signing: Signing,
+        signing_keys: SigningKeys,
     ) -> Result<SignedHead, PrepareError> {
         match &self.head_signer {
-            Some(signer) => signer.sign(&self.domains, info, body, signing).await,
+            Some(signer) => signer.sign(&self.domains, info, body, signing_keys).await,
             None => Ok(SignedHead::default()),
         }
     }

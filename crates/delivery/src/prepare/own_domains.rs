@@ -11,7 +11,7 @@ use postroad_model::{Clock, DomainKeyId, DomainName, ServerId, Timestamp};
 use postroad_store::{DomainDelivery, KeyAlgorithm, Store, StoreError};
 
 /// Changes by other nodes are seen within this time.
-const KEPT_FOR: Duration = Duration::from_secs(2);
+const CACHED_FOR: Duration = Duration::from_secs(2);
 const ENTRIES_MAX: usize = 10_000;
 
 pub(crate) type Signers = Arc<[Arc<Signer>]>;
@@ -84,7 +84,7 @@ impl OwnDomains {
         if known.len() >= ENTRIES_MAX {
             known.clear();
         }
-        known.insert(key, Entry { generation, until: now.plus(KEPT_FOR), domain: domain.clone() });
+        known.insert(key, Entry { generation, until: now.plus(CACHED_FOR), domain: domain.clone() });
         Ok(domain)
     }
 

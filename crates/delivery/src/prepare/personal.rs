@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use postroad_mail::{Personal, RewritePlan, RewriteSettings, TrackKey, TrackKind, one_click_headers};
+use postroad_mail::{RewritePlan, RewriteSettings, TrackKey, TrackKind, TrackedRecipient, one_click_headers};
 use postroad_store::SendTracking;
 
-use super::{PrepareError, Work};
+use super::{LoadedMessage, PrepareError};
 
 /// Larger messages are rewritten on a blocking thread.
 const REWRITE_INLINE_BYTES_MAX: usize = 64 << 10;
@@ -32,21 +32,21 @@ pub(super) async fn copy(
     plan: Arc<RewritePlan>,
     tracking: &SendTracking,
     key: &TrackKey,
-    work: &Work,
+    loaded_message: &LoadedMessage,
     body: &Bytes,
 ) -> Result<Option<Bytes>, PrepareError> {
     let headers = tracking.unsubscribe.as_ref().map(|unsubscribe| {
-        let kind = TrackKind::Unsubscribe { address: work.rcpt_to.clone() };
-        let token = key.token(work.server_id, work.message_id, &kind);
+        let kind = TrackKind::Unsubscribe { address: loaded_message.rcpt_to.clone() };
+        let token = key.token(loaded_message.server_id, loaded_message.message_id, &kind);
         one_click_headers(&format!("{}/u/{token}", tracking.base_url), unsubscribe.mailto.as_deref())
     });
     if plan.is_empty() && headers.is_none() {
         return Ok(None);
     }
     let (key, body) = (key.clone(), body.clone());
-    let (server_id, message_id) = (work.server_id, work.message_id);
+    let (server_id, message_id) = (loaded_message.server_id, loaded_message.message_id);
     let writing = run_blocking_if_large(body.len(), move || {
-        let written = plan.write(&body, &Personal { key: &key, server_id, message_id });
+        let written = plan.write(&body, &TrackedRecipient { key: &key, server_id, message_id });
         match headers {
             Some(headers) => [headers.into_bytes(), written].concat().into(),
             None => written.into(),
@@ -57,11 +57,11 @@ pub(super) async fn copy(
 
 async fn run_blocking_if_large<T: Send + 'static>(
     bytes: usize,
-    work: impl FnOnce() -> T + Send + 'static,
+    rewrite: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, PrepareError> {
     if bytes <= REWRITE_INLINE_BYTES_MAX {
-        return Ok(work());
+        return Ok(rewrite());
     }
-    let working = tokio::task::spawn_blocking(work);
-    working.await.map_err(|_| PrepareError::Broken("rewriting its links failed".into()))
+    let rewriting = tokio::task::spawn_blocking(rewrite);
+    rewriting.await.map_err(|_| PrepareError::Broken("rewriting its links failed".into()))
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use postroad_mail::{Canonical, InstallationId, OwnFeedbackHeaders, Signer, cfbl_address, find_from_domain};
+use postroad_mail::{
+    Canonical, InstallationId, SenderFeedbackHeaders, Signer, cfbl_address, find_from_domain,
+};
 use postroad_model::DomainName;
 use postroad_store::{SendInfo, Store};
 
@@ -17,7 +19,7 @@ const HASH_INLINE_BYTES_MAX: usize = 256 << 10;
 
 /// Which keys sign a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signing {
+pub(crate) enum SigningKeys {
     /// The keys of the From domain, or the installation's if the domain has none.
     Usual,
     /// These keys and also the installation's: the receiver sends complaints to the signers, and one enrolment should
@@ -58,7 +60,7 @@ impl HeadSigner {
         domains: &OwnDomains,
         info: &SendInfo,
         body: &Bytes,
-        signing: Signing,
+        signing_keys: SigningKeys,
     ) -> Result<SignedHead, PrepareError> {
         let own = match find_from_domain(body) {
             Some(domain) => domains.find(info.server_id, domain).await?,
@@ -66,17 +68,17 @@ impl HeadSigner {
         };
         let own_signers = own.as_ref().map(|own| Arc::clone(&own.signers)).filter(|own| !own.is_empty());
         let (installation, host) = domains.of_installation();
-        let is_by_installation = own_signers.is_none() || signing == Signing::ForFeedback;
+        let installation_signs = own_signers.is_none() || signing_keys == SigningKeys::ForFeedback;
         let signers: Signers = match own_signers {
             None => installation,
-            Some(own) if is_by_installation => own.iter().chain(installation.iter()).cloned().collect(),
+            Some(own) if installation_signs => own.iter().chain(installation.iter()).cloned().collect(),
             Some(own) => own,
         };
         // RFC 9477 3.1: the address for complaints is at a subdomain of the signing From domain, or at the domain of
         // the installation's signature. Without either, receivers would ignore the header.
         let aligned = own.as_ref().filter(|own| !own.signers.is_empty());
         let aligned = aligned.and_then(|own| own.return_domain.as_ref());
-        let complaints_at = aligned.or(is_by_installation.then_some(host));
+        let complaints_at = aligned.or(installation_signs.then_some(host));
         let added = self.feedback_headers(info, body, complaints_at).await?;
         let mut head = self.signatures(info, &signers, added.clone(), body).await?;
         head.push_str(&added);
@@ -91,7 +93,7 @@ impl HeadSigner {
         body: &[u8],
         complaints_at: Option<&DomainName>,
     ) -> Result<String, PrepareError> {
-        let existing = OwnFeedbackHeaders::of(body);
+        let existing = SenderFeedbackHeaders::of(body);
         let complaints_at = complaints_at.filter(|_| !existing.cfbl_address);
         let mut headers = String::new();
         if existing.feedback_id && complaints_at.is_none() {

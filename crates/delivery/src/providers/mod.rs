@@ -70,7 +70,7 @@ impl Providers {
         let mut changes = parse_entries(toml)?;
         let mut entries = Vec::new();
         for (name, entry) in parse_entries(BUILT_IN)? {
-            let entry = changes.remove(&name).unwrap_or_default().over(entry);
+            let entry = changes.remove(&name).unwrap_or_default().with_missing_from(entry);
             entries.push((name, entry));
         }
         // The operator's new entries come last, so that a conflict is attributed to the operator's file.
@@ -85,7 +85,8 @@ impl Providers {
         let mut known: Vec<Arc<Provider>> = Vec::with_capacity(entries.len());
         let mut by_suffix: HashMap<String, usize> = HashMap::new();
         for (name, entry) in entries {
-            let provider = entry.over(default_entry.without_description()).into_provider(&name)?;
+            let provider =
+                entry.with_missing_from(default_entry.without_description()).into_provider(&name)?;
             for suffix in &provider.mx_suffixes {
                 if let Some(other) = by_suffix.insert(suffix.clone(), known.len()) {
                     let other = known.get(other).map_or(&name, |other| &other.name).clone();

@@ -66,7 +66,7 @@ pub(super) fn parse_entries(text: &str) -> Result<BTreeMap<String, Entry>, Provi
 
 impl Entry {
     /// The entry, with missing values taken from `base`.
-    pub(super) fn over(self, base: Self) -> Self {
+    pub(super) fn with_missing_from(self, base: Self) -> Self {
         Self {
             mx: self.mx.or(base.mx),
             domains: self.domains.or(base.domains),

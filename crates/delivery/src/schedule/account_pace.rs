@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use postroad_model::{AccountId, SendRate, ServerId, Timestamp};
 
-use super::block::{Block, Why};
-use super::bucket::Bucket;
+use super::block::{Block, BlockCause};
+use super::even_pace::EvenPace;
 
 /// A server loses a turn that it does not use within this time: its messages may have expired, or their receiver may be
 /// unreachable.
@@ -22,7 +22,7 @@ pub(super) struct AccountPaces {
 struct AccountPace {
     rate: SendRate,
     nodes: u32,
-    bucket: Bucket,
+    even_pace: EvenPace,
     /// Servers waiting for the rate, in the order of their turns.
     turns: VecDeque<ServerId>,
     waiting: HashSet<ServerId>,
@@ -30,8 +30,8 @@ struct AccountPace {
 
 impl AccountPace {
     fn new(rate: SendRate, nodes: u32) -> Self {
-        let bucket = Bucket::of_rate(rate, nodes);
-        Self { rate, nodes, bucket, turns: VecDeque::new(), waiting: HashSet::new() }
+        let even_pace = EvenPace::of_rate(rate, nodes);
+        Self { rate, nodes, even_pace, turns: VecDeque::new(), waiting: HashSet::new() }
     }
 }
 
@@ -60,10 +60,10 @@ impl AccountPaces {
     pub(super) fn block(&self, account: AccountId, server: ServerId, now: Timestamp) -> Option<Block> {
         let pace = self.paces.get(&account)?;
         let is_next = pace.turns.front().is_none_or(|next| *next == server);
-        let free_at = pace.bucket.free_at();
+        let free_at = pace.even_pace.free_at();
         let until = if is_next { free_at } else { free_at.plus(TURN_LOST_AFTER) };
-        let why = || Why::AccountRate { rate: pace.rate.to_string() };
-        (until > now).then(|| Block { until: Some(until), why: why() })
+        let cause = || BlockCause::AccountRate { rate: pace.rate.to_string() };
+        (until > now).then(|| Block { until: Some(until), cause: cause() })
     }
 
     /// A server with a message to send was blocked: it gets a turn after the servers that already wait.
@@ -76,14 +76,14 @@ impl AccountPaces {
     }
 
     /// Counts one message of this server. Returns when the next turn comes, and the server that has it.
-    pub(super) fn pass(
+    pub(super) fn count_message(
         &mut self,
         account: AccountId,
         server: ServerId,
         now: Timestamp,
     ) -> Option<(Timestamp, ServerId)> {
         let pace = self.paces.get_mut(&account)?;
-        pace.bucket.take(now);
+        pace.even_pace.count(now);
         // Servers in front of this one have lost their turns. A server that was not waiting uses up the turn of the
         // server in front.
         let is_waiting = pace.waiting.contains(&server);
@@ -93,12 +93,12 @@ impl AccountPaces {
                 break;
             }
         }
-        pace.turns.front().map(|next| (pace.bucket.free_at(), *next))
+        pace.turns.front().map(|next| (pace.even_pace.free_at(), *next))
     }
 
     pub(super) fn shift_back(&mut self, by: Duration) {
         for pace in self.paces.values_mut() {
-            pace.bucket.shift_back(by);
+            pace.even_pace.shift_back(by);
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
         let mut paces = paces("1/s");
         let start = Timestamp::from_micros(1_000_000);
         assert!(paces.block(ACCOUNT, TWO, start).is_none());
-        assert_eq!(paces.pass(ACCOUNT, TWO, start), None, "nobody waits");
+        assert_eq!(paces.count_message(ACCOUNT, TWO, start), None, "nobody waits");
         for server in [ONE, TWO] {
             assert!(paces.block(ACCOUNT, server, start).is_some());
             paces.wait(ACCOUNT, server);
@@ -132,16 +132,16 @@ mod tests {
         assert_eq!(paces.block(ACCOUNT, TWO, free_at).unwrap().until, Some(free_at.plus(TURN_LOST_AFTER)));
         let later = free_at.plus(TURN_LOST_AFTER);
         assert!(paces.block(ACCOUNT, TWO, later).is_none());
-        assert_eq!(paces.pass(ACCOUNT, TWO, later), None, "the first server has lost its turn");
+        assert_eq!(paces.count_message(ACCOUNT, TWO, later), None, "the first server has lost its turn");
     }
 
     #[test]
     fn a_removed_rate_blocks_nobody() {
         let mut paces = paces("1/h");
         let start = Timestamp::from_micros(1_000_000);
-        paces.pass(ACCOUNT, ONE, start);
-        let why = paces.block(ACCOUNT, ONE, start).unwrap().why.to_string();
-        assert_eq!(why, "the account's send rate of 1/h is used up");
+        paces.count_message(ACCOUNT, ONE, start);
+        let cause = paces.block(ACCOUNT, ONE, start).unwrap().cause.to_string();
+        assert_eq!(cause, "the account's send rate of 1/h is used up");
         assert!(!paces.set(ACCOUNT, SendRate::parse("1/h"), 1), "nothing changed");
         assert!(paces.block(ACCOUNT, ONE, start).is_some());
         assert!(paces.set(ACCOUNT, None, 1));

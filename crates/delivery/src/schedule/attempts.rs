@@ -23,17 +23,17 @@ const SESSION_WAIT: Duration = Duration::from_secs(3);
 /// counts as silent.
 const REPLY_WAIT: Duration = Duration::from_secs(10);
 /// Waits are shortened by this while other sites wait for their first connection.
-const SHORTER_IN_A_CROWD: Duration = Duration::from_millis(500);
+const CROWDED_WAIT_REDUCTION: Duration = Duration::from_millis(500);
 /// A timeout does not make a site silent if the site replied to a message within this time. For aborted messages, see
 /// `note_hang`.
-const REPLIED_LATELY: Duration = Duration::from_secs(30);
+const RECENT_REPLY_AGE_MAX: Duration = Duration::from_secs(30);
 
 /// One attempt of a path.
 #[derive(Debug)]
 pub(super) struct Attempt {
     id: u64,
     /// The share of connections in which the attempt counts.
-    counted: Option<AttemptShare>,
+    share: Option<AttemptShare>,
     dialled_at: Option<Timestamp>,
     /// When the attempt becomes overdue, and so counts as silent.
     overdue_at: Option<Timestamp>,
@@ -43,17 +43,17 @@ pub(super) struct Attempt {
 
 impl Schedule {
     /// Counts a new attempt.
-    pub(super) fn begin_attempt(&mut self, path_id: usize, counted: Option<AttemptShare>) -> u64 {
+    pub(super) fn begin_attempt(&mut self, path_id: usize, share: Option<AttemptShare>) -> u64 {
         let id = self.connection_shares.next_attempt_id();
-        self.connection_shares.count(counted);
+        self.connection_shares.count(share);
         let (dialled_at, overdue_at, is_connected) = (None, None, false);
-        self.paths[path_id].attempts.push(Attempt { id, counted, dialled_at, overdue_at, is_connected });
+        self.paths[path_id].attempts.push(Attempt { id, share, dialled_at, overdue_at, is_connected });
         id
     }
 
     /// A task that lost its connection opens another. `None` if the provider's rules allow no new connection now.
-    pub(crate) fn connecting_again(&mut self, path_id: usize, now: Timestamp) -> Option<u64> {
-        if self.opening_block(path_id, now).is_some() {
+    pub(crate) fn begin_reconnect(&mut self, path_id: usize, now: Timestamp) -> Option<u64> {
+        if self.opening_blocked_until(path_id, now).is_some() {
             return None;
         }
         self.count_towards_rate(path_id, now);
@@ -61,53 +61,53 @@ impl Schedule {
         Some(self.begin_attempt(path_id, None))
     }
 
-    fn attempt(&mut self, path_id: usize, id: u64) -> Option<&mut Attempt> {
+    fn find_attempt(&mut self, path_id: usize, id: u64) -> Option<&mut Attempt> {
         self.paths.get_mut(path_id)?.attempts.iter_mut().find(|attempt| attempt.id == id)
     }
 
     /// A host is being dialled: from now on the time to its greeting counts.
     pub(crate) fn note_dialling(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let known = self.source_sites[self.paths[path_id].source_site].greeted_after;
-        let Some(attempt) = self.attempt(path_id, id) else { return };
+        let Some(attempt) = self.find_attempt(path_id, id) else { return };
         attempt.dialled_at = Some(now);
         // An attempt that is already in the share of silent sites stays there.
-        if attempt.counted != Some(AttemptShare::Silent) {
+        if attempt.share != Some(AttemptShare::Silent) {
             let wait = GREETING_WAIT.max(known * 2).min(GREETING_WAIT_MAX);
-            self.wait_until(path_id, id, now.plus(wait));
+            self.set_overdue_at(path_id, id, now.plus(wait));
         }
     }
 
     /// Records the greeting. The host has `SESSION_WAIT` more until the connection must accept messages.
     pub(crate) fn note_greeting(&mut self, path_id: usize, id: u64, now: Timestamp) {
-        let Some(attempt) = self.attempt(path_id, id) else { return };
-        let (dialled_at, is_silent) = (attempt.dialled_at, attempt.counted == Some(AttemptShare::Silent));
+        let Some(attempt) = self.find_attempt(path_id, id) else { return };
+        let (dialled_at, is_silent) = (attempt.dialled_at, attempt.share == Some(AttemptShare::Silent));
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         source_site.greeted_after = dialled_at.map_or(Duration::ZERO, |at| now.since(at));
         if !is_silent {
-            self.wait_until(path_id, id, now.plus(SESSION_WAIT));
+            self.set_overdue_at(path_id, id, now.plus(SESSION_WAIT));
         }
     }
 
     /// Records that the connection accepts messages.
-    pub(super) fn attempt_connected(&mut self, path_id: usize, id: u64, now: Timestamp) {
+    pub(super) fn on_attempt_connected(&mut self, path_id: usize, id: u64, now: Timestamp) {
         if self.health(path_id, now) == Health::Answering {
-            return self.attempt_ended(path_id, id, now);
+            return self.on_attempt_ended(path_id, id, now);
         }
         let is_silent = self.is_silent(path_id);
-        let Some(attempt) = self.attempt(path_id, id) else { return };
+        let Some(attempt) = self.find_attempt(path_id, id) else { return };
         attempt.is_connected = true;
         // Hosts that greet but do not reply to a message stay in the share of silent sites.
-        if is_silent && attempt.counted == Some(AttemptShare::Silent) {
+        if is_silent && attempt.share == Some(AttemptShare::Silent) {
             return;
         }
-        let before = attempt.counted.replace(AttemptShare::New);
+        let before = attempt.share.replace(AttemptShare::New);
         self.connection_shares.uncount(before);
         self.connection_shares.count(Some(AttemptShare::New));
-        self.wait_until(path_id, id, now.plus(REPLY_WAIT));
+        self.set_overdue_at(path_id, id, now.plus(REPLY_WAIT));
     }
 
     /// An attempt has ended, successfully or not.
-    pub(crate) fn attempt_ended(&mut self, path_id: usize, id: u64, now: Timestamp) {
+    pub(crate) fn on_attempt_ended(&mut self, path_id: usize, id: u64, now: Timestamp) {
         self.end_attempts(path_id, |attempt| attempt.id == id);
         self.serve_line(WaitingLine::New, now);
         self.serve_line(WaitingLine::Silent, now);
@@ -116,7 +116,7 @@ impl Schedule {
     fn end_attempts(&mut self, path_id: usize, which: impl Fn(&Attempt) -> bool) {
         let Some(path) = self.paths.get_mut(path_id) else { return };
         for attempt in path.attempts.extract_if(.., |attempt| which(attempt)) {
-            self.connection_shares.uncount(attempt.counted);
+            self.connection_shares.uncount(attempt.share);
             if let Some(at) = attempt.overdue_at {
                 self.connection_shares.overdue.remove(&(at, path_id, attempt.id));
             }
@@ -158,10 +158,10 @@ impl Schedule {
     }
 
     /// A timeout passed while connecting or during a message, or an attempt is overdue. The site counts as silent,
-    /// unless it replied to a message within `REPLIED_LATELY`.
+    /// unless it replied to a message within `RECENT_REPLY_AGE_MAX`.
     pub(crate) fn note_silence(&mut self, path_id: usize, now: Timestamp) {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
-        if source_site.replied_at.is_none_or(|at| now.since(at) >= REPLIED_LATELY) {
+        if source_site.replied_at.is_none_or(|at| now.since(at) >= RECENT_REPLY_AGE_MAX) {
             source_site.health = Health::Silent;
         }
     }
@@ -180,8 +180,8 @@ impl Schedule {
         self.source_sites[self.paths[path_id].source_site].health == Health::Silent
     }
 
-    fn wait_until(&mut self, path_id: usize, id: u64, at: Timestamp) {
-        let Some(attempt) = self.attempt(path_id, id) else { return };
+    fn set_overdue_at(&mut self, path_id: usize, id: u64, at: Timestamp) {
+        let Some(attempt) = self.find_attempt(path_id, id) else { return };
         let before = attempt.overdue_at.replace(at);
         if let Some(before) = before {
             self.connection_shares.overdue.remove(&(before, path_id, id));
@@ -192,7 +192,7 @@ impl Schedule {
 
     /// By how much attempts become overdue earlier while sites wait for their first connection.
     fn overdue_shift(&self) -> Duration {
-        if self.connection_shares.is_crowded() { SHORTER_IN_A_CROWD } else { Duration::ZERO }
+        if self.connection_shares.is_crowded() { CROWDED_WAIT_REDUCTION } else { Duration::ZERO }
     }
 
     /// Schedules one wake-up for all attempts, at the time when the first becomes overdue.
@@ -208,12 +208,12 @@ impl Schedule {
     /// Wake-up for attempts. Outdated wake-ups have no effect.
     pub(super) fn wake_attempts(&mut self, scheduled_for: Timestamp, now: Timestamp) {
         if self.connection_shares.overdue_wake == Some(scheduled_for) {
-            self.age_attempts(now);
+            self.mark_overdue_attempts_silent(now);
         }
     }
 
     /// Counts overdue attempts as silent.
-    pub(super) fn age_attempts(&mut self, now: Timestamp) {
+    pub(super) fn mark_overdue_attempts_silent(&mut self, now: Timestamp) {
         self.connection_shares.overdue_wake = None;
         let until = now.plus(self.overdue_shift());
         while let Some((_, path_id, id)) =
@@ -226,13 +226,13 @@ impl Schedule {
     }
 
     fn mark_silent(&mut self, path_id: usize, id: u64, now: Timestamp) {
-        let is_silent = |attempt: &Attempt| attempt.counted == Some(AttemptShare::Silent);
+        let is_silent = |attempt: &Attempt| attempt.share == Some(AttemptShare::Silent);
         let source_site = &self.source_sites[self.paths[path_id].source_site];
         let has_another =
             source_site.paths.iter().any(|path| self.paths[*path].attempts.iter().any(is_silent));
-        let Some(attempt) = self.attempt(path_id, id) else { return };
+        let Some(attempt) = self.find_attempt(path_id, id) else { return };
         let (at, is_connected) = (attempt.overdue_at.take(), attempt.is_connected);
-        let before = attempt.counted.replace(AttemptShare::Silent);
+        let before = attempt.share.replace(AttemptShare::Silent);
         if let Some(at) = at {
             self.connection_shares.overdue.remove(&(at, path_id, id));
         }

@@ -22,11 +22,11 @@ pub(crate) enum PauseCause {
 pub(crate) struct Block {
     /// Expected end, if it is known.
     pub(crate) until: Option<Timestamp>,
-    pub(crate) why: Why,
+    pub(crate) cause: BlockCause,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Why {
+pub(crate) enum BlockCause {
     /// See `PauseCause`.
     Paused(String),
     Gate(Box<Gate>),
@@ -90,7 +90,7 @@ pub(crate) enum Why {
     },
 }
 
-impl Why {
+impl BlockCause {
     /// Whether the cause is a limit of our own, which delays messages but never fails one.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(
@@ -187,16 +187,16 @@ fn mail_of(scope: &GateScope) -> String {
 impl Block {
     /// The sentence for this reader.
     pub(crate) fn text(&self, reader: Reader) -> String {
-        let why = self.why.text(reader);
+        let cause = self.cause.text(reader);
         match self.until {
-            Some(until) => format!("{why}; it continues at {}", until.to_rfc3339()),
-            None => why,
+            Some(until) => format!("{cause}; it continues at {}", until.to_rfc3339()),
+            None => cause,
         }
     }
 }
 
 /// The sentence for anyone.
-impl fmt::Display for Why {
+impl fmt::Display for BlockCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text(Reader::Anyone))
     }
@@ -213,7 +213,7 @@ mod tests {
         let text = |scope, action, automatic, set_by| {
             let (created_at, reason) = (Timestamp::from_micros(0), "moving".to_owned());
             let gate = Gate { scope, action, reason, automatic, set_by, created_at, ends_at: None };
-            Why::Gate(Box::new(gate)).to_string()
+            BlockCause::Gate(Box::new(gate)).to_string()
         };
         let server = || GateScope::Server(ServerId(1));
         assert_eq!(
@@ -235,17 +235,19 @@ mod tests {
         let (own, other) = (ServerId(1), ServerId(2));
         let reason = Reason::of_message("451 4.7.1 <jane@one.example>: too many messages", own);
         let (receiver, since) = ("mx.one.example".to_owned(), Timestamp::from_micros(0));
-        for why in [
-            Why::TooFast { receiver: receiver.clone(), per_minute: 60, reason: reason.clone() },
-            Why::Standstill { receiver, since, reason },
+        for cause in [
+            BlockCause::TooFast { receiver: receiver.clone(), per_minute: 60, reason: reason.clone() },
+            BlockCause::Standstill { receiver, since, reason },
         ] {
             for reader in [Reader::Operator, Reader::Server(own)] {
                 assert!(
-                    why.text(reader).ends_with("(it said: 451 4.7.1 <jane@one.example>: too many messages)")
+                    cause
+                        .text(reader)
+                        .ends_with("(it said: 451 4.7.1 <jane@one.example>: too many messages)")
                 );
             }
             // Delivery records and transcripts have the text for anyone.
-            for text in [why.text(Reader::Server(other)), why.to_string()] {
+            for text in [cause.text(Reader::Server(other)), cause.to_string()] {
                 assert!(text.ends_with("(it said: 451 4.7.1)"), "{text}");
             }
         }

@@ -39,7 +39,7 @@ impl Schedule {
             path.back_off.shift_back(by);
             path.reached_at = path.reached_at.map(|at| at.minus(by));
             path.taken_at = path.taken_at.map(|at| at.minus(by));
-            path.asked_at = path.asked_at.map(|at| at.minus(by));
+            path.last_request_at = path.last_request_at.map(|at| at.minus(by));
             path.lacks_room_since = path.lacks_room_since.map(|at| at.minus(by));
         }
         for (_, source_site) in &mut self.source_sites {
@@ -55,8 +55,8 @@ impl Schedule {
             source_provider.rate.shift_back(by);
             source_provider.standstill.shift_back(by);
             source_provider.taken_at = source_provider.taken_at.map(|at| at.minus(by));
-            for bucket in [&mut source_provider.limit, &mut source_provider.openings].into_iter().flatten() {
-                bucket.shift_back(by);
+            for pace in [&mut source_provider.limit, &mut source_provider.openings].into_iter().flatten() {
+                pace.shift_back(by);
             }
         }
         for server_gate in self.servers.values_mut() {
@@ -80,7 +80,7 @@ impl Schedule {
         self.wakes.extend(lanes);
         self.gates_wake_at = None;
         self.wake_at_end_of_gates(now);
-        self.age_attempts(now);
+        self.mark_overdue_attempts_silent(now);
         self.readmit_all(now);
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     use crate::schedule::Action;
     use crate::schedule::warm_up::WarmUpPlan;
 
-    const RIGHT: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
+    const CORRECT_NOW: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
     const DAY: Duration = Duration::from_hours(24);
 
     fn entry(message: i64, due_at: Timestamp) -> Entry {
@@ -105,37 +105,37 @@ mod tests {
             attempts: 0,
             chosen_pool: None,
             source: None,
-            greylisted: None,
-            announce_at: None,
+            greylisting: None,
+            delay_notice_at: None,
             was_tried_before_claim: false,
             was_aborted: false,
-            begun: false,
-            work: None,
+            is_begun: false,
+            loaded_message: None,
         }
     }
 
-    fn resolves(schedule: &mut Schedule) -> usize {
+    fn count_look_ups(schedule: &mut Schedule) -> usize {
         let is_resolve = |action: &Action| matches!(action, Action::Resolve { .. });
         schedule.take_actions().iter().filter(|action| is_resolve(action)).count()
     }
 
     #[test]
     fn pauses_that_began_a_day_ahead_end_in_time() {
-        let ahead = RIGHT.plus(DAY);
+        let ahead = CORRECT_NOW.plus(DAY);
         let mut schedule =
             Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10, 1_000);
         let domain = |name: &str| DomainName::parse(name).unwrap();
         schedule.add(domain("silent.example"), false, entry(1, ahead), ahead);
         let Some(Action::Resolve { lane, .. }) = schedule.take_actions().pop() else { panic!("no lookup") };
-        schedule.unresolved(lane, ahead.plus(Duration::from_mins(1)), "no answer".into(), false, ahead);
+        schedule.on_unresolved(lane, ahead.plus(Duration::from_mins(1)), "no answer".into(), false, ahead);
         schedule.add(domain("later.example"), false, entry(2, ahead.plus(Duration::from_mins(5))), ahead);
 
-        let to_release = schedule.clock_went_back(DAY, RIGHT);
+        let to_release = schedule.clock_went_back(DAY, CORRECT_NOW);
         assert_eq!(to_release.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [MessageId(2)]);
         assert_eq!(schedule.entries(), 1, "released entries are not counted any more");
-        assert_eq!(resolves(&mut schedule), 0);
-        schedule.tick(RIGHT.plus(Duration::from_secs(61)));
-        assert_eq!(resolves(&mut schedule), 1, "the DNS is asked again after its minute");
+        assert_eq!(count_look_ups(&mut schedule), 0);
+        schedule.tick(CORRECT_NOW.plus(Duration::from_secs(61)));
+        assert_eq!(count_look_ups(&mut schedule), 1, "the DNS is asked again after its minute");
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
         let mut schedule =
             Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10, 1_000);
         let domain = DomainName::parse("new.example").unwrap();
-        schedule.add_due(domain, false, entry(1, RIGHT.plus(DAY)), RIGHT);
-        assert_eq!(resolves(&mut schedule), 1);
+        schedule.add_due(domain, false, entry(1, CORRECT_NOW.plus(DAY)), CORRECT_NOW);
+        assert_eq!(count_look_ups(&mut schedule), 1);
     }
 }

@@ -19,7 +19,7 @@ impl Schedule {
             changed_servers.is_empty() && old.gates == latest.gates && old.live_nodes == latest.live_nodes
         });
         if !has_same_limits {
-            self.return_kept_to_queues();
+            self.return_sticky_to_queues();
         }
         if self.setup.as_ref() == Some(&latest) {
             if is_warming {

@@ -49,21 +49,21 @@ impl World {
             attempts: 0,
             chosen_pool: None,
             source: None,
-            greylisted: None,
-            announce_at: None,
+            greylisting: None,
+            delay_notice_at: None,
             was_tried_before_claim: false,
             was_aborted: false,
-            begun: false,
-            work: None,
+            is_begun: false,
+            loaded_message: None,
         };
         let require_tls = domain.starts_with("tls.");
         let domain = domain.trim_start_matches("tls.");
         self.schedule.add(DomainName::parse(domain).unwrap(), require_tls, entry, self.now);
-        self.work();
+        self.perform_actions();
     }
 
     /// Does everything that the schedule asks for.
-    fn work(&mut self) {
+    fn perform_actions(&mut self) {
         loop {
             let actions = self.schedule.take_actions();
             if actions.is_empty() {
@@ -71,7 +71,9 @@ impl World {
             }
             for action in actions {
                 match action {
-                    Action::Resolve { lane, key, .. } => self.schedule.resolved(lane, route(&key), self.now),
+                    Action::Resolve { lane, key, .. } => {
+                        self.schedule.on_resolved(lane, route(&key), self.now)
+                    }
                     Action::Open { path, attempt } => self.open(path, attempt),
                     Action::AbortAttempt { attempt } => self.abort_attempt(attempt),
                     Action::Wake { .. } => {}
@@ -82,8 +84,8 @@ impl World {
 
     fn open(&mut self, path: usize, attempt: u64) {
         let Next::Job(job) = self.schedule.next(path, WorkRequest::First, self.now) else {
-            self.schedule.attempt_ended(path, attempt, self.now);
-            return self.schedule.closed(path, EndedWhile::Working, false, self.now);
+            self.schedule.on_attempt_ended(path, attempt, self.now);
+            return self.schedule.on_closed(path, EndedWhile::Working, false, self.now);
         };
         self.opened.insert(job.route.secured_site.to_string());
         self.schedule.note_dialling(path, attempt, self.now);
@@ -92,7 +94,7 @@ impl World {
             self.dialling.insert(attempt, (path, *job));
         } else {
             self.schedule.note_greeting(path, attempt, self.now);
-            self.schedule.connected(path, attempt, true, self.now);
+            self.schedule.on_connected(path, attempt, true, self.now);
             self.busy.push((path, *job));
         }
     }
@@ -101,17 +103,17 @@ impl World {
     fn answer(&mut self, attempt: u64) {
         let (path, job) = self.dialling.remove(&attempt).unwrap();
         self.schedule.note_greeting(path, attempt, self.now);
-        self.schedule.connected(path, attempt, true, self.now);
+        self.schedule.on_connected(path, attempt, true, self.now);
         self.busy.push((path, job));
-        self.work();
+        self.perform_actions();
     }
 
     fn abort_attempt(&mut self, attempt: u64) {
         let Some((path, job)) = self.dialling.remove(&attempt) else { return };
         self.aborted += 1;
-        self.schedule.attempt_ended(path, attempt, self.now);
+        self.schedule.on_attempt_ended(path, attempt, self.now);
         self.schedule.put_back(job.lane, job.entry, self.now);
-        self.schedule.closed(path, EndedWhile::Working, false, self.now);
+        self.schedule.on_closed(path, EndedWhile::Working, false, self.now);
     }
 
     /// The attempt's timeout passes.
@@ -124,30 +126,30 @@ impl World {
     /// The host refuses the connection.
     fn refuse(&mut self, attempt: u64) {
         let (path, _) = self.dialling.remove(&attempt).unwrap();
-        self.schedule.connect_failed(path, "no connection".to_owned(), self.now);
-        self.schedule.attempt_ended(path, attempt, self.now);
-        self.schedule.closed(path, EndedWhile::Working, false, self.now);
-        self.work();
+        self.schedule.on_connect_failed(path, "no connection".to_owned(), self.now);
+        self.schedule.on_attempt_ended(path, attempt, self.now);
+        self.schedule.on_closed(path, EndedWhile::Working, false, self.now);
+        self.perform_actions();
     }
 
-    fn pass(&mut self, time: Duration) {
+    fn advance(&mut self, time: Duration) {
         for _ in 0..time.as_millis() / 50 {
             self.now = self.now.plus(Duration::from_millis(50));
             self.schedule.tick(self.now);
-            self.work();
+            self.perform_actions();
         }
     }
 
     /// A connection has sent its message and asks for the next.
     fn send_one(&mut self) -> i64 {
         let (path, job) = self.busy.remove(0);
-        self.schedule.accepted(path, &job.lane, job.entry.server_id, self.now);
+        self.schedule.on_accepted(path, &job.lane, job.entry.server_id, self.now);
         match self.schedule.next(path, WorkRequest::Again, self.now) {
             Next::Job(next) => self.busy.push((path, *next)),
-            Next::Wait => self.schedule.closed(path, EndedWhile::Waiting, true, self.now),
-            Next::Close => self.schedule.closed(path, EndedWhile::Working, true, self.now),
+            Next::Wait => self.schedule.on_closed(path, EndedWhile::Waiting, true, self.now),
+            Next::Close => self.schedule.on_closed(path, EndedWhile::Working, true, self.now),
         }
-        self.work();
+        self.perform_actions();
         job.entry.server_id.0
     }
 }
@@ -197,7 +199,7 @@ fn sites_that_do_not_answer_hold_a_fifth_of_the_connections() {
     // overdue.
     world.add(1, "known.example");
     assert_eq!(world.send_one(), 1);
-    world.pass(Duration::from_secs(10));
+    world.advance(Duration::from_secs(10));
     assert_eq!(world.dialling.len(), 20, "a fifth of them");
     assert!(world.opened.len() == 301, "each site was tried once: {}", world.opened.len());
     assert!(world.schedule.shortage() > Shortage::None);
@@ -212,7 +214,7 @@ fn a_silent_site_that_times_out_lets_the_next_one_try() {
     for n in 0..6 {
         world.add(1, &format!("silent-{n}.example"));
     }
-    world.pass(Duration::from_secs(3));
+    world.advance(Duration::from_secs(3));
     let before: HashSet<u64> = world.dialling.keys().copied().collect();
     assert_eq!(before.len(), 2);
     for attempt in &before {
@@ -221,7 +223,7 @@ fn a_silent_site_that_times_out_lets_the_next_one_try() {
     assert_eq!(world.dialling.len(), 2);
     let after: HashSet<u64> = world.dialling.keys().copied().collect();
     assert!(after.is_disjoint(&before), "other sites have their turn");
-    world.pass(Duration::from_secs(20));
+    world.advance(Duration::from_secs(20));
     assert!(world.dialling.keys().all(|attempt| after.contains(attempt)), "they keep it until they time out");
 }
 
@@ -232,7 +234,7 @@ fn thousands_of_attempts_leave_no_wake_ups_behind() {
     for n in 0..3_000 {
         world.add(1, &format!("site-{n}.example"));
         world.send_one();
-        world.pass(Duration::from_millis(50));
+        world.advance(Duration::from_millis(50));
         assert!(world.schedule.wakes.len() <= 20, "{} wake-ups", world.schedule.wakes.len());
     }
     assert_eq!(world.schedule.connection_shares.overdue.len(), 0);
@@ -244,7 +246,7 @@ fn queues_that_share_a_sites_connections_go_on_when_it_answers() {
     world.add(1, "silent.example");
     world.add(1, "tls.silent.example");
     assert_eq!(world.dialling.len(), 1, "a new site has one connection, whatever TLS its messages require");
-    world.pass(Duration::from_secs(2));
+    world.advance(Duration::from_secs(2));
     let attempt = *world.dialling.keys().next().unwrap();
     world.answer(attempt);
     world.send_one();
@@ -265,19 +267,19 @@ fn one_host_that_hangs_does_not_stop_a_site_that_replies() {
     // Three connections have carried enough; the next ones meet the host that hangs.
     for _ in 0..3 {
         let (path, _) = world.busy.remove(0);
-        world.schedule.closed(path, EndedWhile::Working, true, world.now);
-        world.work();
+        world.schedule.on_closed(path, EndedWhile::Working, true, world.now);
+        world.perform_actions();
     }
     assert_eq!(world.dialling.len(), 3);
     let first = *world.dialling.keys().next().unwrap();
     for _ in 0..3 {
-        world.pass(Duration::from_secs(1));
+        world.advance(Duration::from_secs(1));
         world.send_one();
     }
     assert!(world.dialling.contains_key(&first), "one attempt waits for that host");
     assert_eq!(world.aborted, 6, "the others are aborted, each after a second");
     world.hanging.clear();
-    world.pass(Duration::from_secs(1));
+    world.advance(Duration::from_secs(1));
     assert_eq!(world.busy.len(), 9, "the site gets connections to its other hosts");
 }
 
@@ -286,7 +288,7 @@ fn hosts_that_are_known_to_greet_late_are_waited_for() {
     let mut world = World::new(10);
     world.hanging.insert("late.example".to_owned());
     world.add(1, "late.example");
-    world.pass(Duration::from_secs(4));
+    world.advance(Duration::from_secs(4));
     world.answer(*world.dialling.keys().next().unwrap());
     world.send_one();
     for n in 0..5 {
@@ -296,7 +298,7 @@ fn hosts_that_are_known_to_greet_late_are_waited_for() {
     let late = world.dialling.iter().filter(|(_, (_, job))| &*job.route.secured_site == "late.example");
     let late: Vec<u64> = late.map(|(attempt, _)| *attempt).collect();
     assert!(!late.is_empty());
-    world.pass(Duration::from_secs(5));
+    world.advance(Duration::from_secs(5));
     assert!(late.iter().all(|attempt| world.dialling.contains_key(attempt)));
 }
 
@@ -306,7 +308,7 @@ fn a_slow_greeting_is_not_aborted_while_there_is_room() {
     for n in 0..20 {
         world.add(1, &format!("silent-{n}.example"));
     }
-    world.pass(Duration::from_secs(20));
+    world.advance(Duration::from_secs(20));
     assert_eq!((world.dialling.len(), world.aborted), (20, 0));
 }
 
@@ -316,12 +318,12 @@ fn sites_that_refuse_connections_do_not_count_as_silent() {
     for n in 0..2 {
         world.add(1, &format!("silent-{n}.example"));
     }
-    world.pass(Duration::from_secs(2));
+    world.advance(Duration::from_secs(2));
     world.hanging.insert("refuses.example".to_owned());
     world.add(1, "refuses.example");
     let attempt = *world.dialling.keys().last().unwrap();
     world.refuse(attempt);
-    world.pass(Duration::from_mins(2));
+    world.advance(Duration::from_mins(2));
     world.add(1, "refuses.example");
     let sites: Vec<&str> = world.dialling.values().map(|(_, job)| &*job.route.secured_site).collect();
     assert!(sites.contains(&"refuses.example"), "it does not wait behind silent sites: {sites:?}");
@@ -338,7 +340,7 @@ fn sites_that_greet_and_never_reply_leave_connections_to_the_others() {
         }
     }
     assert_eq!(world.busy.len(), 70, "sites without a reply get one each, and seven tenths in all");
-    world.pass(Duration::from_mins(1));
+    world.advance(Duration::from_mins(1));
     assert_eq!(world.busy.len(), 70);
     world.add(1, "known.example");
     let (path, job) = world.busy.pop().unwrap();
@@ -380,18 +382,18 @@ fn connections_that_wait_for_a_last_reply_leave_their_room_to_others() {
     assert_eq!(world.busy.len(), 7, "new sites get seven tenths");
     let waiting = world.busy.split_off(0);
     let parked = waiting.iter().filter(|(path, _)| world.schedule.park(*path, world.now)).count();
-    world.work();
+    world.perform_actions();
     assert_eq!(parked, 5, "at most half of the node's connections are parked");
     assert_eq!(world.busy.len(), 5, "other sites use the freed connections");
     for _ in 0..parked {
         world.schedule.unpark();
     }
     for (path, job) in waiting {
-        world.schedule.accepted(path, &job.lane, job.entry.server_id, world.now);
-        world.schedule.closed(path, EndedWhile::Working, true, world.now);
+        world.schedule.on_accepted(path, &job.lane, job.entry.server_id, world.now);
+        world.schedule.on_closed(path, EndedWhile::Working, true, world.now);
     }
     while !world.busy.is_empty() {
-        world.work();
+        world.perform_actions();
         world.send_one();
     }
     assert_eq!(world.opened.len(), 30, "every site had its turn");
@@ -407,12 +409,12 @@ fn sites_that_greet_and_then_hang_stay_in_the_share_of_silent_ones() {
     // already known as silent stay in `busy`.
     while let Some(at) = world.busy.iter().position(|(_, job)| !job.is_site_silent) {
         let begun = world.now;
-        world.pass(Duration::from_millis(100));
+        world.advance(Duration::from_millis(100));
         let (path, job) = world.busy.remove(at);
         world.schedule.note_hang(path, begun, world.now);
         world.schedule.put_back(job.lane, job.entry, world.now);
-        world.schedule.closed(path, EndedWhile::Working, true, world.now);
-        world.work();
+        world.schedule.on_closed(path, EndedWhile::Working, true, world.now);
+        world.perform_actions();
     }
     assert_eq!(world.opened.len(), 30, "each was tried once");
     assert_eq!(world.busy.len(), 2, "a fifth of the connections");

@@ -5,7 +5,7 @@
 //!
 //! `attempts.rs` decides when a site counts as silent, for example when a host has not greeted within a second. While
 //! silent sites hold more than their fifth, the schedule aborts attempts that become silent before their connection
-//! accepts messages. The message then waits, without a failure, for the next turn among the silent sites. A message
+//! accepts messages. The message then waits, without a failure, until silent sites may connect again. A message
 //! whose host hangs is aborted after three seconds while connections are scarce. A connection that waits long for a
 //! final reply does not count (`parking.rs`).
 
@@ -19,7 +19,7 @@ use crate::route::RouteKind;
 use crate::turns::Turns;
 
 /// A site that was not used for this long must answer again before it gets more than one connection.
-const LATELY: Duration = Duration::from_mins(10);
+const SITE_UNUSED_MAX: Duration = Duration::from_mins(10);
 /// Queues of the general line that are examined when a connection becomes free. More than one, because some wait for
 /// their provider's limit.
 const EXAMINED_MAX: usize = 8;
@@ -90,7 +90,7 @@ pub(super) struct ConnectionShares {
     /// connections of each full ten. A limit below ten is not reduced.
     unproved_max: u32,
     /// Number of the last attempt.
-    attempt_ids: u64,
+    last_attempt_id: u64,
     /// Attempts by the time they become overdue, with their paths.
     pub(super) overdue: BTreeSet<(Timestamp, usize, u64)>,
     /// Time of the scheduled wake-up for overdue attempts.
@@ -110,7 +110,7 @@ impl ConnectionShares {
             silent: 0,
             silent_max: connections_max.div_ceil(5),
             unproved_max: connections_max - connections_max / 10 * 3,
-            attempt_ids: 0,
+            last_attempt_id: 0,
             overdue: BTreeSet::new(),
             overdue_wake: None,
             general_line: Turns::default(),
@@ -139,37 +139,37 @@ impl ConnectionShares {
     }
 
     pub(super) fn next_attempt_id(&mut self) -> u64 {
-        self.attempt_ids += 1;
-        self.attempt_ids
+        self.last_attempt_id += 1;
+        self.last_attempt_id
     }
 
     pub(super) fn has_too_many_silent(&self) -> bool {
         self.silent > self.silent_max
     }
 
-    pub(super) fn count(&mut self, counted: Option<AttemptShare>) {
-        match counted {
+    pub(super) fn count(&mut self, share: Option<AttemptShare>) {
+        match share {
             Some(AttemptShare::New) => self.new += 1,
             Some(AttemptShare::Silent) => self.silent += 1,
             None => {}
         }
     }
 
-    pub(super) fn uncount(&mut self, counted: Option<AttemptShare>) {
-        match counted {
+    pub(super) fn uncount(&mut self, share: Option<AttemptShare>) {
+        match share {
             Some(AttemptShare::New) => self.new -= 1,
             Some(AttemptShare::Silent) => self.silent -= 1,
             None => {}
         }
     }
 
-    fn add(&mut self, server: ServerId, connections: u32) {
+    fn add_in_use(&mut self, server: ServerId, connections: u32) {
         if connections > 0 {
             *self.in_use.entry(server).or_default() += connections;
         }
     }
 
-    fn remove(&mut self, server: Option<ServerId>, connections: u32) {
+    fn remove_in_use(&mut self, server: Option<ServerId>, connections: u32) {
         let Some(server) = server else { return };
         if let Some(in_use) = self.in_use.get_mut(&server) {
             *in_use = in_use.saturating_sub(connections);
@@ -220,7 +220,7 @@ impl Schedule {
             || source_site
                 .paths
                 .iter()
-                .any(|id| self.paths[*id].taken_at.is_some_and(|at| now.since(at) < LATELY));
+                .any(|id| self.paths[*id].taken_at.is_some_and(|at| now.since(at) < SITE_UNUSED_MAX));
         if source_site.health == Health::Answering && !is_used { Health::New } else { source_site.health }
     }
 
@@ -272,13 +272,13 @@ impl Schedule {
     /// Counts a new connection task with its first attempt.
     pub(super) fn count_opening(&mut self, path_id: usize, now: Timestamp) -> u64 {
         let health = self.health_without(path_id, 1, now);
-        let counted = match health {
+        let share = match health {
             Health::Answering => None,
             Health::New => Some(AttemptShare::New),
             Health::Silent => Some(AttemptShare::Silent),
         };
         let path = &mut self.paths[path_id];
-        if counted.is_some() {
+        if share.is_some() {
             self.source_sites[path.source_site].health = health;
         }
         let next = self.queues[path.queue].waiting.next_server().or(path.carried_server);
@@ -286,15 +286,15 @@ impl Schedule {
             // `path.connections` already counts the new one.
             let others = path.connections - 1;
             let before = path.carried_server.replace(server);
-            self.connection_shares.remove(before, others);
-            self.connection_shares.add(server, others + 1);
+            self.connection_shares.remove_in_use(before, others);
+            self.connection_shares.add_in_use(server, others + 1);
         }
-        self.begin_attempt(path_id, counted)
+        self.begin_attempt(path_id, share)
     }
 
     /// Counts the end of a connection task, which makes room for others.
     pub(super) fn count_closing(&mut self, path_id: usize) {
-        self.connection_shares.remove(self.paths[path_id].carried_server, 1);
+        self.connection_shares.remove_in_use(self.paths[path_id].carried_server, 1);
         self.end_excess_attempts(path_id);
     }
 
@@ -304,8 +304,8 @@ impl Schedule {
         if path.carried_server != Some(server) {
             let before = path.carried_server.replace(server);
             let connections = path.connections;
-            self.connection_shares.remove(before, connections);
-            self.connection_shares.add(server, connections);
+            self.connection_shares.remove_in_use(before, connections);
+            self.connection_shares.add_in_use(server, connections);
         }
     }
 
@@ -316,7 +316,7 @@ impl Schedule {
             return false;
         }
         let Some(server) = self.queues[self.paths[path_id].queue].waiting.next_server() else { return false };
-        let others = self.connection_shares.general_line.keys_beside(server);
+        let others = self.connection_shares.general_line.count_other_keys(server);
         let share = self.connections_max / (others as u32 + 1);
         others > 0 && self.connection_shares.in_use.get(&server).is_some_and(|in_use| *in_use > share.max(1))
     }
@@ -324,8 +324,9 @@ impl Schedule {
     /// Puts a queue into a line. Returns `false` if the queue was already in that line, or has no messages.
     pub(super) fn line_up_in(&mut self, queue_id: usize, line: WaitingLine) -> bool {
         let queue = &mut self.queues[queue_id];
-        let kept_server = || queue.paths.iter().find_map(|path| self.paths[*path].kept.next_server());
-        let Some(server) = queue.waiting.next_server().or_else(kept_server) else { return false };
+        let sticky_server =
+            || queue.paths.iter().find_map(|path| self.paths[*path].sticky_retries.next_server());
+        let Some(server) = queue.waiting.next_server().or_else(sticky_server) else { return false };
         if !queue.lines.insert(line) {
             return false;
         }

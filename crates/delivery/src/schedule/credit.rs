@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use postroad_model::{SourceId, Timestamp};
 
-use super::block::{Block, Why};
-use super::bucket::Bucket;
+use super::block::{Block, BlockCause};
+use super::even_pace::EvenPace;
 use super::{Schedule, SourceProvider};
 use crate::pacing::{Evidence, RateEstimate, Standstill};
 use crate::route::Route;
@@ -18,11 +18,11 @@ impl Schedule {
     /// connections come one at a time too.
     pub(super) fn can_take_more(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
-        if path.retired || (path.coming() > 0 && self.is_paced(path_id)) {
+        if path.retired || (path.expected_requests() > 0 && self.is_paced(path_id)) {
             return false;
         }
         path.idle > path.notified
-            || (self.has_room(path_id, now) && self.opening_block(path_id, now).is_none())
+            || (self.has_room(path_id, now) && self.opening_blocked_until(path_id, now).is_none())
     }
 
     /// Whether all connection limits leave room for one more.
@@ -52,12 +52,12 @@ impl Schedule {
         let is_full = self.connections >= self.connections_max
             || self.connections_to_provider(path_id) >= self.provider_connections_max(path_id)
             || self.line_for_share(path_id, now).is_some();
-        !path.retired && path.coming() == 0 && self.has_room_at_site(path_id, now) && is_full
+        !path.retired && path.expected_requests() == 0 && self.has_room_at_site(path_id, now) && is_full
     }
 
     /// The connection limit in the way. `limit` is `None` if other sites have used up the share of new or silent sites,
     /// or during a pause between connections.
-    pub(super) fn all_connections_busy(&self, path_id: usize, now: Timestamp) -> Why {
+    pub(super) fn connections_cause(&self, path_id: usize, now: Timestamp) -> BlockCause {
         let path = &self.paths[path_id];
         let route = &self.queues[path.queue].route;
         let at_site = self.source_sites[path.source_site].connections;
@@ -74,7 +74,7 @@ impl Schedule {
         // A limit may have shrunk below the number in use; superfluous connections are closed soon.
         let reached = reached.map(|(to, in_use, limit)| (to, in_use, Some(limit.max(in_use))));
         let (to, in_use, limit) = reached.unwrap_or((Some(&route.site), at_site, None));
-        Why::Connections { to: to.cloned(), in_use, limit }
+        BlockCause::Connections { to: to.cloned(), in_use, limit }
     }
 
     /// Whether the path lacks room. If it has no connection either, records since when.
@@ -115,7 +115,7 @@ impl Schedule {
     }
 
     /// When another connection may be opened, if not now.
-    pub(super) fn opening_block(&self, path_id: usize, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn opening_blocked_until(&self, path_id: usize, now: Timestamp) -> Option<Timestamp> {
         let path = &self.paths[path_id];
         let key = (path.source, Arc::clone(&self.queues[path.queue].route.provider));
         self.source_providers.get(&key)?.openings?.blocked_until(now)
@@ -126,7 +126,7 @@ impl Schedule {
         let path = &self.paths[path_id];
         let (source, route) = (path.source, Arc::clone(&self.queues[path.queue].route));
         if let Some(openings) = &mut self.source_provider(source, &route).openings {
-            openings.take(now);
+            openings.count(now);
         }
     }
 
@@ -166,13 +166,15 @@ impl Schedule {
     /// The obstacle that keeps a path from sending now.
     pub(super) fn path_block(&mut self, path_id: usize, now: Timestamp) -> Option<Block> {
         if let Some(reason) = self.paused.values().next() {
-            return Some(Block { until: None, why: Why::Paused(reason.clone()) });
+            return Some(Block { until: None, cause: BlockCause::Paused(reason.clone()) });
         }
         let path = &self.paths[path_id];
         if let Some(until) = path.back_off.blocked_until(now) {
-            let why =
-                Why::BackOff { site: path.secured_site.to_string(), reason: path.back_off.reason.clone() };
-            return Some(Block { until: Some(until), why });
+            let cause = BlockCause::BackOff {
+                site: path.secured_site.to_string(),
+                reason: path.back_off.reason.clone(),
+            };
+            return Some(Block { until: Some(until), cause });
         }
         let route = Arc::clone(&self.queues[path.queue].route);
         if route.is_exempt {
@@ -186,13 +188,13 @@ impl Schedule {
             && self.sources.has_sent_quota(source, &route.rules.group)
         {
             let (source, paused_reason) = (source.name(), source.paused_reason.clone());
-            let why = Why::WarmUp { source, provider: route.rules.group.to_string(), paused_reason };
-            return Some(Block { until: None, why });
+            let cause = BlockCause::WarmUp { source, provider: route.rules.group.to_string(), paused_reason };
+            return Some(Block { until: None, cause });
         }
         let source_site = path.source_site;
         let block =
             self.site_block(source_site, &route, now).or_else(|| self.provider_block(source_id, &route, now));
-        let is_standstill = matches!(block, Some(Block { why: Why::Standstill { .. }, .. }));
+        let is_standstill = matches!(block, Some(Block { cause: BlockCause::Standstill { .. }, .. }));
         if is_standstill && self.end_standstills_of_one_server(path_id, &route, now) {
             return self
                 .site_block(source_site, &route, now)
@@ -209,7 +211,7 @@ impl Schedule {
             let reason = source_site.connection_limit.reply().clone();
             return Some(Block {
                 until: Some(until),
-                why: Why::NoConnection { receiver: receiver(), reason },
+                cause: BlockCause::NoConnection { receiver: receiver(), reason },
             });
         }
         standstill_block(&source_site.standstill, receiver, now)
@@ -228,7 +230,7 @@ impl Schedule {
             }
         }
         let until = source_provider.limit.as_ref()?.blocked_until(now)?;
-        Some(Block { until: Some(until), why: Why::ProviderRate { provider: provider() } })
+        Some(Block { until: Some(until), cause: BlockCause::ProviderRate { provider: provider() } })
     }
 
     /// Whether the path has to close a connection: its source left the pool, or a limit has shrunk below the
@@ -246,25 +248,25 @@ impl Schedule {
 fn standstill_block(standstill: &Standstill, receiver: impl Fn() -> String, now: Timestamp) -> Option<Block> {
     let until = standstill.blocked_until(now)?;
     let since = standstill.since().unwrap_or(now);
-    let why = Why::Standstill { receiver: receiver(), since, reason: standstill.reason() };
-    Some(Block { until: Some(until), why })
+    let cause = BlockCause::Standstill { receiver: receiver(), since, reason: standstill.reason() };
+    Some(Block { until: Some(until), cause })
 }
 
 fn rate_block(rate: &mut RateEstimate, receiver: impl Fn() -> String, now: Timestamp) -> Option<Block> {
     let until = rate.blocked_until(now)?;
     let per_minute = rate.per_minute(now).unwrap_or_default().round() as u64;
-    let why = Why::TooFast { receiver: receiver(), per_minute, reason: rate.reason() };
-    Some(Block { until: Some(until), why })
+    let cause = BlockCause::TooFast { receiver: receiver(), per_minute, reason: rate.reason() };
+    Some(Block { until: Some(until), cause })
 }
 
 /// The state of a source at a provider that it has not sent to lately.
 fn new_source_provider(route: &Route) -> SourceProvider {
     SourceProvider {
         has_several_sites: route.provider != route.site,
-        limit: route.rules.messages_per_minute.map(Bucket::per_minute),
+        limit: route.rules.messages_per_minute.map(EvenPace::per_minute),
         connections: 0,
         taken_at: None,
-        openings: route.rules.connections_per_minute.map(|rate| Bucket::per_minute(f64::from(rate))),
+        openings: route.rules.connections_per_minute.map(|rate| EvenPace::per_minute(f64::from(rate))),
         rate: RateEstimate::default(),
         standstill: Standstill::default(),
         too_fast_sites: Evidence::default(),

@@ -11,18 +11,18 @@ use crate::pacing::{Reason, Standstill};
 pub(super) struct DomainTrouble {
     standstill: Standstill,
     /// The server whose mail was refused; `None` if mail of several servers was.
-    only: Option<ServerId>,
+    only_server: Option<ServerId>,
 }
 
 impl DomainTrouble {
     /// A message of this server was refused; `needed` refusals in a row stop sending.
-    pub(super) fn refused(&mut self, server: ServerId, needed: u32, reason: &Reason, now: Timestamp) {
+    pub(super) fn on_refused(&mut self, server: ServerId, needed: u32, reason: &Reason, now: Timestamp) {
         if self.standstill.is_clear() {
-            self.only = Some(server);
-        } else if self.only != Some(server) {
-            self.only = None;
+            self.only_server = Some(server);
+        } else if self.only_server != Some(server) {
+            self.only_server = None;
         }
-        self.standstill.refused(needed, reason, now);
+        self.standstill.on_refused(needed, reason, now);
     }
 
     /// Ends the standstill, if it concerns this server. Returns whether its mail was stopped until now.
@@ -31,7 +31,7 @@ impl DomainTrouble {
     }
 
     pub(super) fn concerns(&self, server: ServerId) -> bool {
-        self.only.is_none_or(|only| only == server)
+        self.only_server.is_none_or(|only_server| only_server == server)
     }
 
     pub(super) fn is_stopped(&self, server: ServerId) -> bool {
@@ -83,7 +83,7 @@ mod tests {
         let mut trouble = DomainTrouble::default();
         for _ in 0..3 {
             assert!(!trouble.end(other), "no mail of the other server was stopped");
-            trouble.refused(spammer, 3, &refusal(spammer), now);
+            trouble.on_refused(spammer, 3, &refusal(spammer), now);
         }
         assert!(trouble.is_stopped(spammer) && !trouble.is_stopped(other));
         assert_eq!(trouble.blocked_until(other, now), None);
@@ -92,7 +92,7 @@ mod tests {
             "accepted mail of one server does not end another's standstill"
         );
 
-        trouble.refused(other, 3, &refusal(other), now);
+        trouble.on_refused(other, 3, &refusal(other), now);
         assert!(trouble.is_stopped(third));
         assert!(trouble.end(third) && trouble.is_clear());
     }
@@ -102,7 +102,7 @@ mod tests {
         let (server, now) = (ServerId(1), Timestamp::from_micros(1_794_711_600_000_000));
         let mut trouble = DomainTrouble::default();
         for _ in 0..3 {
-            trouble.refused(server, 3, &refusal(server), now);
+            trouble.on_refused(server, 3, &refusal(server), now);
         }
         assert!(trouble.end(server) && trouble.is_clear() && !trouble.is_stopped(server));
     }

@@ -1,11 +1,11 @@
-//! One waiting message in memory: about 130 bytes.
+//! One waiting message in memory (about 130 bytes).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 
-use crate::prepare::Work;
+use crate::prepare::LoadedMessage;
 
 /// A claimed message that waits for its time or its turn.
 #[derive(Debug, Clone)]
@@ -20,25 +20,24 @@ pub(crate) struct Entry {
     pub(crate) chosen_pool: Option<PoolId>,
     /// The source address that the next attempt uses again while it is healthy; `None` for any address.
     pub(crate) source: Option<SourceId>,
-    pub(crate) greylisted: Option<Greylisting>,
+    pub(crate) greylisting: Option<Greylisting>,
     /// Whether the message was tried before it was last claimed: then its greylisting is in its delivery records.
     pub(crate) was_tried_before_claim: bool,
-    /// When the message's wait is reported next; `None` before the first report.
-    pub(crate) announce_at: Option<Timestamp>,
+    /// When the message's wait is recorded as a delay again; `None` before the first record.
+    pub(crate) delay_notice_at: Option<Timestamp>,
     /// Whether the message was aborted, because its host took long while connections were scarce. The next host then
     /// gets more time.
     pub(crate) was_aborted: bool,
     /// Whether the store has recorded that the message's attempt begins.
-    pub(crate) begun: bool,
+    pub(crate) is_begun: bool,
     /// Everything needed to send the message, if available: fresh from its acceptance, or already loaded.
-    pub(crate) work: Option<Arc<Work>>,
+    pub(crate) loaded_message: Option<Arc<LoadedMessage>>,
 }
 
 /// Greylisting of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Greylisting {
-    /// When the message was refused first.
-    pub(crate) first: Timestamp,
+    pub(crate) first_refused_at: Timestamp,
     /// Time for which the message's retry was planned; `None` if anything else has delayed the retry since.
     pub(crate) retry_at: Option<Timestamp>,
 }
@@ -46,7 +45,10 @@ pub(crate) struct Greylisting {
 impl Greylisting {
     /// The message was greylisted, perhaps not for the first time, and is tried again at `retry_at`.
     pub(crate) fn again(before: Option<Self>, retry_at: Timestamp, now: Timestamp) -> Self {
-        Self { first: before.map_or(now, |before| before.first), retry_at: Some(retry_at) }
+        Self {
+            first_refused_at: before.map_or(now, |before| before.first_refused_at),
+            retry_at: Some(retry_at),
+        }
     }
 
     /// The retry was late, or ended without a reply of the receiver.
@@ -57,7 +59,7 @@ impl Greylisting {
     /// The wait that was planned, or less if the message was tried earlier. Delays of our own prove nothing about the
     /// receiver.
     pub(super) fn planned_wait(self, now: Timestamp) -> Option<Duration> {
-        Some(self.retry_at?.min(now).since(self.first))
+        Some(self.retry_at?.min(now).since(self.first_refused_at))
     }
 }
 
@@ -97,6 +99,6 @@ impl LateBound {
 
 impl Entry {
     pub(super) fn is_late(&self, bound: LateBound) -> bool {
-        self.announce_at.map_or(self.due_at <= bound.due_before, |at| at <= bound.now)
+        self.delay_notice_at.map_or(self.due_at <= bound.due_before, |at| at <= bound.now)
     }
 }

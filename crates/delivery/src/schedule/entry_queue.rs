@@ -11,8 +11,8 @@ use super::entry::{Entry, LateBound};
 #[derive(Debug, Default)]
 pub(super) struct EntryQueue {
     entries: VecDeque<Entry>,
-    /// Earliest time at which a recorded wait may be reported again.
-    announce_from: Option<Timestamp>,
+    /// Earliest time at which a recorded wait may be recorded again.
+    next_delay_notice_at: Option<Timestamp>,
 }
 
 impl EntryQueue {
@@ -34,23 +34,25 @@ impl EntryQueue {
 
     /// Adds an entry at the end, or by its age among those whose long wait was recorded.
     pub(super) fn push(&mut self, entry: Entry) {
-        let Some(announce_at) = entry.announce_at else { return self.entries.push_back(entry) };
-        self.note(announce_at);
-        let is_before = |other: &Entry| other.announce_at.is_some() && other.message_id < entry.message_id;
+        let Some(delay_notice_at) = entry.delay_notice_at else { return self.entries.push_back(entry) };
+        self.note_delay_notice(delay_notice_at);
+        let is_before =
+            |other: &Entry| other.delay_notice_at.is_some() && other.message_id < entry.message_id;
         let at = self.entries.partition_point(is_before);
         self.entries.insert(at, entry);
     }
 
     /// Puts back an entry that was taken and waits again: it comes first.
     pub(super) fn push_front(&mut self, entry: Entry) {
-        if let Some(announce_at) = entry.announce_at {
-            self.note(announce_at);
+        if let Some(delay_notice_at) = entry.delay_notice_at {
+            self.note_delay_notice(delay_notice_at);
         }
         self.entries.push_front(entry);
     }
 
-    fn note(&mut self, announce_at: Timestamp) {
-        self.announce_from = Some(self.announce_from.map_or(announce_at, |from| from.min(announce_at)));
+    fn note_delay_notice(&mut self, delay_notice_at: Timestamp) {
+        self.next_delay_notice_at =
+            Some(self.next_delay_notice_at.map_or(delay_notice_at, |from| from.min(delay_notice_at)));
     }
 
     pub(super) fn pop_front(&mut self) -> Option<Entry> {
@@ -80,7 +82,7 @@ impl EntryQueue {
         while late.len() < limit && self.entries.front().is_some_and(is_taken) {
             late.extend(self.entries.pop_front());
         }
-        let recorded = self.entries.partition_point(|entry| entry.announce_at.is_some());
+        let recorded = self.entries.partition_point(|entry| entry.delay_notice_at.is_some());
         let mut late_end = recorded;
         let mut room = limit - late.len();
         while let Some(entry) = self.entries.get(late_end).filter(|entry| room > 0 && entry.is_late(bound)) {
@@ -88,11 +90,11 @@ impl EntryQueue {
             late_end += 1;
         }
         late.extend(self.take_of(recorded..late_end, limit - late.len(), is_taken));
-        if self.announce_from.is_some_and(|from| from <= bound.now) && late.len() < limit {
+        if self.next_delay_notice_at.is_some_and(|from| from <= bound.now) && late.len() < limit {
             // The first entries, whose waits were recorded.
             late.extend(self.take_of(0..recorded, limit - late.len(), is_taken));
-            let left = self.entries.iter().map_while(|entry| entry.announce_at);
-            self.announce_from = left.min();
+            let left = self.entries.iter().map_while(|entry| entry.delay_notice_at);
+            self.next_delay_notice_at = left.min();
         }
         late
     }
@@ -150,7 +152,7 @@ mod tests {
         START.plus(Duration::from_mins(minute))
     }
 
-    fn entry(message: i64, due_at: Timestamp, announce_at: Option<Timestamp>) -> Entry {
+    fn entry(message: i64, due_at: Timestamp, delay_notice_at: Option<Timestamp>) -> Entry {
         Entry {
             server_id: ServerId(1),
             message_id: MessageId(message),
@@ -159,12 +161,12 @@ mod tests {
             attempts: 0,
             chosen_pool: None,
             source: None,
-            greylisted: None,
-            announce_at,
+            greylisting: None,
+            delay_notice_at,
             was_tried_before_claim: false,
             was_aborted: false,
-            begun: false,
-            work: None,
+            is_begun: false,
+            loaded_message: None,
         }
     }
 
@@ -177,12 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn late_entries_are_found_behind_those_that_were_announced() {
+    fn late_entries_are_found_behind_those_whose_wait_was_recorded() {
         let mut queue = EntryQueue::default();
         queue.push(entry(4, minute(60), None));
         queue.push(entry(5, minute(66), None));
-        for (message, announce_at) in [(3, 400), (1, 300), (2, 64)] {
-            queue.push(entry(message, minute(0), Some(minute(announce_at))));
+        for (message, delay_notice_at) in [(3, 400), (1, 300), (2, 64)] {
+            queue.push(entry(message, minute(0), Some(minute(delay_notice_at))));
         }
         assert_eq!(ids(&queue.take_late(10, late_at(minute(63)))), [0_i64; 0]);
         assert_eq!(ids(&queue.take_late(10, late_at(minute(65)))), [4, 2]);

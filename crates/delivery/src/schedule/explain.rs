@@ -3,7 +3,7 @@
 use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
 use serde::Serialize;
 
-use super::block::Why;
+use super::block::BlockCause;
 use super::lane::LaneRoute;
 use super::{LaneKey, PauseCause, Schedule, WaitingLine};
 use crate::pacing::Reader;
@@ -49,7 +49,7 @@ impl Schedule {
             let blocked = self.path_block(id, now).map(|block| block.text(Reader::Operator));
             let path = &self.paths[id];
             let queue = &self.queues[path.queue];
-            let waiting = queue.waiting.count() + path.kept.count();
+            let waiting = queue.waiting.count() + path.sticky_retries.count();
             if path.connections == 0 && waiting == 0 && blocked.is_none() {
                 continue;
             }
@@ -60,7 +60,7 @@ impl Schedule {
                 connections: path.connections,
                 waiting,
                 blocked,
-                learned: self.source_sites[path.source_site].learned(Reader::Operator),
+                learned: self.source_sites[path.source_site].describe_estimates(Reader::Operator),
             });
         }
         let in_memory = self.entries();
@@ -79,8 +79,8 @@ impl Schedule {
         let unrouted =
             self.lanes.iter().filter_map(|(_, lane)| lane.unrouted.front()).map(|entry| entry.due_at);
         let waiting = self.queues.iter().filter_map(|(_, queue)| queue.waiting.oldest_due());
-        let kept = self.paths.iter().filter_map(|(_, path)| path.kept.oldest_due());
-        unrouted.chain(waiting).chain(kept).min()
+        let sticky_retries = self.paths.iter().filter_map(|(_, path)| path.sticky_retries.oldest_due());
+        unrouted.chain(waiting).chain(sticky_retries).min()
     }
 
     /// Why nothing is sent at all; empty if sending is not paused.
@@ -127,9 +127,10 @@ impl Schedule {
             LaneRoute::Known { queue, .. } => *queue,
         };
         let paths = self.queues[queue].paths.clone();
-        let keeper = paths.iter().copied().find(|path| self.paths[*path].kept.holds(server, message));
-        if let Some(keeper) = keeper {
-            return self.why_kept(keeper, server, reader, now);
+        let sticky_path =
+            paths.iter().copied().find(|path| self.paths[*path].sticky_retries.contains(server, message));
+        if let Some(sticky_path) = sticky_path {
+            return self.why_sticky(sticky_path, server, reader, now);
         }
         let blocks: Vec<_> = paths.iter().map(|path| self.path_block(*path, now)).collect();
         if let Some(Some(block)) = blocks.iter().find(|block| block.is_some())
@@ -152,7 +153,7 @@ impl Schedule {
     }
 
     /// What the receiver of a waiting message seems to take, from its replies; `None` if nothing is known.
-    pub(crate) fn learned_about(
+    pub(crate) fn estimates_about(
         &self,
         domain: &DomainName,
         server: ServerId,
@@ -161,7 +162,7 @@ impl Schedule {
     ) -> Option<String> {
         let queue = self.lanes[self.lane_of_message(domain, server, message)?].queue()?;
         let mut paths = self.queues[queue].paths.iter();
-        paths.find_map(|path| self.source_sites[self.paths[*path].source_site].learned(reader))
+        paths.find_map(|path| self.source_sites[self.paths[*path].source_site].describe_estimates(reader))
     }
 
     /// The lane in which a message waits. If it is in none, the lane that its server's mail would take, or else any
@@ -169,26 +170,26 @@ impl Schedule {
     fn lane_of_message(&self, domain: &DomainName, server: ServerId, message: MessageId) -> Option<usize> {
         let of_domain = self.lane_ids.iter().filter(|(key, _)| key.domain == *domain);
         let lanes: Vec<(&LaneKey, usize)> = of_domain.map(|(key, id)| (key, *id)).collect();
-        let holds = |(_, id): &&(&LaneKey, usize)| {
+        let contains_message = |(_, id): &&(&LaneKey, usize)| {
             let lane = &self.lanes[*id];
             let is_unrouted = || lane.unrouted.iter().any(|entry| entry.message_id == message);
             let is_routed = |queue: usize| {
                 let queue = &self.queues[queue];
-                let of_paths = queue.paths.iter().map(|path| &self.paths[*path].kept);
+                let of_paths = queue.paths.iter().map(|path| &self.paths[*path].sticky_retries);
                 let mut queues = of_paths.chain([&queue.waiting]);
-                queues.any(|queue| queue.holds_in_lane(*id, server, message))
+                queues.any(|queue| queue.contains_in_lane(*id, server, message))
             };
             is_unrouted() || lane.queue().is_some_and(is_routed)
         };
-        let of_server = self.servers.get(&server).and_then(|server| server.chosen_pool);
-        let pool = self.sources.choose(None, of_server, None);
-        let found = if lanes.len() > 1 { lanes.iter().find(holds) } else { None };
+        let server_pool = self.servers.get(&server).and_then(|server| server.chosen_pool);
+        let pool = self.sources.choose(None, server_pool, None);
+        let found = if lanes.len() > 1 { lanes.iter().find(contains_message) } else { None };
         let usual = || lanes.iter().find(|(key, _)| key.pool == pool && !key.require_tls);
         found.or_else(usual).or(lanes.first()).map(|(_, id)| *id)
     }
 
     /// The connection limit that keeps all of these paths from taking a message.
-    fn busy_connections(&mut self, paths: &[usize], now: Timestamp) -> Option<Why> {
+    fn busy_connections(&mut self, paths: &[usize], now: Timestamp) -> Option<BlockCause> {
         let mut found = None;
         for path in paths.iter().copied() {
             if self.paths[path].retired || self.path_block(path, now).is_some() {
@@ -197,22 +198,22 @@ impl Schedule {
             if self.can_take_more(path, now) {
                 return None;
             }
-            found.get_or_insert_with(|| self.all_connections_busy(path, now));
+            found.get_or_insert_with(|| self.connections_cause(path, now));
         }
-        found.filter(|why| matches!(why, Why::Connections { limit: Some(_), .. }))
+        found.filter(|cause| matches!(cause, BlockCause::Connections { limit: Some(_), .. }))
     }
 
     /// Explains why a retry waits for the source address of this path.
-    fn why_kept(&mut self, path_id: usize, server: ServerId, reader: Reader, now: Timestamp) -> String {
+    fn why_sticky(&mut self, path_id: usize, server: ServerId, reader: Reader, now: Timestamp) -> String {
         let block = self.path_block(path_id, now);
         let path = &self.paths[path_id];
         let address = self.sources.find(path.source).map_or_else(String::new, |source| source.name());
         let site = &self.queues[path.queue].route.site;
         if let Some(block) = block {
-            let why = block.text(reader);
-            return format!("It waits for {address}, which its last attempt came from, because {why}.");
+            let cause = block.text(reader);
+            return format!("It waits for {address}, which its last attempt came from, because {cause}.");
         }
-        let count = count_for(reader, path.kept.count(), path.kept.count_of(server));
+        let count = count_for(reader, path.sticky_retries.count(), path.sticky_retries.count_of(server));
         format!("It waits for its turn at {site} from {address}, which its last attempt came from: {count}.")
     }
 }

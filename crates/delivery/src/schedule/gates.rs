@@ -7,19 +7,19 @@ use postroad_model::{GateAction, GateScope, Timestamp};
 use postroad_store::Gate;
 
 use super::Block;
-use super::block::Why;
-use super::bucket::Bucket;
+use super::block::BlockCause;
+use super::even_pace::EvenPace;
 
 #[derive(Debug, Default)]
 pub(super) struct GateTable {
-    gates: HashMap<GateScope, Vec<ClosedGate>>,
+    gates: HashMap<GateScope, Vec<ActiveGate>>,
 }
 
 /// A gate in effect, with the pace of a slow-down.
 #[derive(Debug)]
-struct ClosedGate {
+struct ActiveGate {
     gate: Gate,
-    pace: Option<Bucket>,
+    pace: Option<EvenPace>,
 }
 
 impl GateTable {
@@ -31,18 +31,18 @@ impl GateTable {
         };
         let mut before = std::mem::take(&mut self.gates);
         for gate in gates {
-            let old = before.get_mut(&gate.scope).and_then(|closed| {
-                let at = closed.iter().position(|closed| same(&closed.gate, gate))?;
-                Some(closed.swap_remove(at))
+            let old = before.get_mut(&gate.scope).and_then(|active| {
+                let at = active.iter().position(|active| same(&active.gate, gate))?;
+                Some(active.swap_remove(at))
             });
-            let closed = old.unwrap_or_else(|| ClosedGate {
+            let active = old.unwrap_or_else(|| ActiveGate {
                 gate: gate.clone(),
                 pace: match gate.action {
                     GateAction::Suspend => None,
-                    GateAction::Slow { per_minute } => Some(Bucket::per_minute(f64::from(per_minute))),
+                    GateAction::Slow { per_minute } => Some(EvenPace::per_minute(f64::from(per_minute))),
                 },
             });
-            self.gates.entry(gate.scope.clone()).or_default().push(closed);
+            self.gates.entry(gate.scope.clone()).or_default().push(active);
         }
     }
 
@@ -51,13 +51,13 @@ impl GateTable {
         if self.gates.is_empty() {
             return None;
         }
-        let closed = scopes.iter().filter_map(|scope| self.gates.get(scope)).flatten();
-        closed.filter(|closed| closed.gate.ends_at.is_none_or(|end| end > now)).find_map(|closed| {
-            let until = match &closed.pace {
-                None => closed.gate.ends_at,
+        let active = scopes.iter().filter_map(|scope| self.gates.get(scope)).flatten();
+        active.filter(|active| active.gate.ends_at.is_none_or(|end| end > now)).find_map(|active| {
+            let until = match &active.pace {
+                None => active.gate.ends_at,
                 Some(pace) => Some(pace.blocked_until(now)?),
             };
-            Some(Block { until, why: Why::Gate(Box::new(closed.gate.clone())) })
+            Some(Block { until, cause: BlockCause::Gate(Box::new(active.gate.clone())) })
         })
     }
 
@@ -69,8 +69,8 @@ impl GateTable {
     pub(super) fn is_suspended(&self, scopes: &[GateScope], now: Timestamp) -> bool {
         let is_in_effect =
             |gate: &Gate| gate.action == GateAction::Suspend && gate.ends_at.is_none_or(|end| end > now);
-        let mut closed = scopes.iter().filter_map(|scope| self.gates.get(scope)).flatten();
-        closed.any(|closed| is_in_effect(&closed.gate))
+        let mut active = scopes.iter().filter_map(|scope| self.gates.get(scope)).flatten();
+        active.any(|active| is_in_effect(&active.gate))
     }
 
     /// Whether one of these scopes has a gate, so that messages leave one at a time.
@@ -79,14 +79,14 @@ impl GateTable {
     }
 
     /// One message passes.
-    pub(super) fn pass(&mut self, scopes: &[GateScope], now: Timestamp) {
+    pub(super) fn count_message(&mut self, scopes: &[GateScope], now: Timestamp) {
         if self.gates.is_empty() {
             return;
         }
         for scope in scopes {
-            for closed in self.gates.get_mut(scope).into_iter().flatten() {
-                if let Some(pace) = &mut closed.pace {
-                    pace.take(now);
+            for active in self.gates.get_mut(scope).into_iter().flatten() {
+                if let Some(pace) = &mut active.pace {
+                    pace.count(now);
                 }
             }
         }
@@ -94,8 +94,8 @@ impl GateTable {
 
     /// Shifts only the paces of slow-downs: the store decides when a gate ends.
     pub(super) fn shift_back(&mut self, by: std::time::Duration) {
-        for closed in self.gates.values_mut().flatten() {
-            if let Some(pace) = &mut closed.pace {
+        for active in self.gates.values_mut().flatten() {
+            if let Some(pace) = &mut active.pace {
                 pace.shift_back(by);
             }
         }
@@ -103,7 +103,7 @@ impl GateTable {
 
     /// When the next gate expires.
     pub(super) fn next_end(&self, now: Timestamp) -> Option<Timestamp> {
-        let ends = self.gates.values().flatten().filter_map(|closed| closed.gate.ends_at);
+        let ends = self.gates.values().flatten().filter_map(|active| active.gate.ends_at);
         ends.filter(|end| *end > now).min()
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 
-use super::block::{Block, Why};
+use super::block::{Block, BlockCause};
 use super::domain_trouble::DomainTrouble;
 use super::entry::{Entry, LaneKey};
 use super::entry_queue::EntryQueue;
 use super::path::{BackOff, Path};
 use super::site_queue::SiteQueue;
-use super::waited::SeenBlock;
+use super::wait_cause::SeenBlock;
 use super::{Queue, Schedule, WaitingLines, Wake};
 use crate::route::Route;
 
@@ -25,14 +25,14 @@ pub(super) struct Lane {
     pub(super) unrouted: EntryQueue,
     /// All entries of this lane, anywhere in the schedule.
     pub(super) entries: usize,
-    /// Pairs of a site queue and a server, in whose turns this lane is left out until it is readmitted.
-    pub(super) parked_in: HashSet<(usize, ServerId)>,
+    /// Site queue and server of each ring from which this lane was removed, until it is readmitted.
+    pub(super) removed_from_rings: HashSet<(usize, ServerId)>,
     /// Refusals that are about the domain: by its own policy, or because its mail came too fast.
     pub(super) trouble: DomainTrouble,
     /// The source address from which the domain last accepted a message, and when; only if the pool has several.
     pub(super) accepted_from: Option<(SourceId, Timestamp)>,
     pub(super) last_block: Option<SeenBlock>,
-    /// Time of the next wake-up while the lane is left out of turns.
+    /// Time of the next wake-up while the lane is removed from rings.
     pub(super) wake_at: Option<Timestamp>,
 }
 
@@ -75,14 +75,14 @@ impl Lane {
     }
 
     /// The domain's refusal of our mail, as the cause of a wait.
-    pub(super) fn trouble_cause(&self, now: Timestamp) -> Why {
+    pub(super) fn trouble_cause(&self, now: Timestamp) -> BlockCause {
         let (receiver, reason) = (self.key.domain.to_string(), self.trouble.reason());
-        Why::Standstill { receiver, since: self.trouble.since().unwrap_or(now), reason }
+        BlockCause::Standstill { receiver, since: self.trouble.since().unwrap_or(now), reason }
     }
 
     pub(super) fn trouble_block(&self, server: ServerId, now: Timestamp) -> Option<Block> {
         let until = self.trouble.blocked_until(server, now)?;
-        Some(Block { until: Some(until), why: self.trouble_cause(now) })
+        Some(Block { until: Some(until), cause: self.trouble_cause(now) })
     }
 
     /// Whether the lane has no refusals to remember, only a route, which can be looked up again.
@@ -106,7 +106,7 @@ impl Lane {
 }
 
 impl Schedule {
-    pub(super) fn lane(&mut self, key: LaneKey) -> usize {
+    pub(super) fn find_or_add_lane(&mut self, key: LaneKey) -> usize {
         if let Some(id) = self.lane_ids.get(&key) {
             return *id;
         }
@@ -119,7 +119,7 @@ impl Schedule {
             route: LaneRoute::Unknown,
             unrouted: EntryQueue::default(),
             entries: 0,
-            parked_in: HashSet::new(),
+            removed_from_rings: HashSet::new(),
             trouble: DomainTrouble::default(),
             accepted_from: None,
             last_block: None,
@@ -179,11 +179,11 @@ impl Schedule {
 
     /// The route is known: all waiting entries move to the site's queue, also entries in the queue of the previous
     /// site.
-    pub(crate) fn resolved(&mut self, lane_id: usize, route: Route, now: Timestamp) {
+    pub(crate) fn on_resolved(&mut self, lane_id: usize, route: Route, now: Timestamp) {
         self.end_lookup(lane_id);
         let Some(lane) = self.lanes.get(lane_id) else { return };
         let (pool, until, before) = (lane.key.pool, route.valid_until, lane.queue());
-        let queue = self.queue(pool, Arc::new(route));
+        let queue = self.find_or_add_queue(pool, Arc::new(route));
         if let Some(before) = before.filter(|before| *before != queue) {
             let moved = self.queues[before].waiting.remove_lane(lane_id);
             for entry in moved {
@@ -198,8 +198,8 @@ impl Schedule {
         let lane = &mut self.lanes[lane_id];
         lane.route = LaneRoute::Known { queue, until };
         if !lane.unrouted.is_empty() {
-            let why = Why::Dns { domain: lane.key.domain.clone() };
-            lane.last_block = Some(SeenBlock::new(why, now));
+            let cause = BlockCause::Dns { domain: lane.key.domain.clone() };
+            lane.last_block = Some(SeenBlock::new(cause, now));
         }
         for entry in std::mem::take(&mut lane.unrouted) {
             self.queues[queue].waiting.push(lane_id, entry);
@@ -210,7 +210,7 @@ impl Schedule {
 
     /// There is no route, at least not now: the lane is looked up again at `until`. If only the DNS failed, the
     /// previous site stays in use. Returns whether it stays in use, or the lane no longer exists.
-    pub(crate) fn unresolved(
+    pub(crate) fn on_unresolved(
         &mut self,
         lane_id: usize,
         until: Timestamp,
@@ -249,9 +249,9 @@ impl Schedule {
     pub(super) fn wake_lane(&mut self, lane_id: usize, now: Timestamp) {
         let Some(lane) = self.lanes.get_mut(lane_id) else { return };
         lane.wake_at = None;
-        let parked = std::mem::take(&mut lane.parked_in);
-        if let Some(block) = lane.last_block.as_mut().filter(|_| !parked.is_empty()) {
-            block.ends(now);
+        let removed_from_rings = std::mem::take(&mut lane.removed_from_rings);
+        if let Some(block) = lane.last_block.as_mut().filter(|_| !removed_from_rings.is_empty()) {
+            block.end(now);
         }
         let is_ready = match &lane.route {
             LaneRoute::Failed { until, .. } => *until <= now,
@@ -261,7 +261,7 @@ impl Schedule {
         if is_ready && !lane.unrouted.is_empty() {
             self.resolve(lane_id, None);
         }
-        for (queue, server) in parked {
+        for (queue, server) in removed_from_rings {
             if let Some(state) = self.queues.get_mut(queue) {
                 state.waiting.readmit_lane(lane_id, server);
                 self.pump(queue, now);
@@ -269,7 +269,7 @@ impl Schedule {
         }
     }
 
-    fn queue(&mut self, pool: postroad_model::PoolId, route: Arc<Route>) -> usize {
+    fn find_or_add_queue(&mut self, pool: postroad_model::PoolId, route: Arc<Route>) -> usize {
         let key = (pool, Arc::clone(&route.secured_site));
         let queues = &mut self.queues;
         let id = *self.queue_ids.entry(key).or_insert_with(|| {
@@ -332,11 +332,11 @@ impl Schedule {
                 reached_at: None,
                 progress,
                 taken_at: None,
-                asked_at: None,
+                last_request_at: None,
                 lacks_room_since: None,
-                kept: SiteQueue::default(),
+                sticky_retries: SiteQueue::default(),
                 last_block: None,
-                took_kept: false,
+                took_sticky: false,
                 retired: false,
             });
             self.source_sites[source_site].paths.push(id);

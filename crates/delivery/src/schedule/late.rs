@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use postroad_model::{GateScope, ServerId, Timestamp};
 
-use super::block::{Block, Why};
+use super::block::{Block, BlockCause};
 use super::entry::LateBound;
 use super::lane::{Lane, LaneRoute};
 use super::server_gate::ServerGate;
@@ -15,11 +15,11 @@ use super::{Entry, LaneKey, Schedule, WaitingLine};
 
 /// In each round of `take_late`, a lane of a server gets at most one in this many of the records. Rounds repeat while
 /// there is room, so a lane gets more if no other needs it.
-const LANES_AT_ONCE: usize = 8;
+const LANES_PER_ROUND_MIN: usize = 8;
 
 /// A message that has waited for long.
 #[derive(Debug)]
-pub(crate) struct Late {
+pub(crate) struct LateMessage {
     pub(crate) lane: LaneKey,
     pub(crate) entry: Entry,
     pub(crate) block: Block,
@@ -42,21 +42,21 @@ impl SuspendedScopes {
 
 impl Schedule {
     /// Removes at most `limit` messages that have waited for at least `after`: for the DNS, for a site or domain that
-    /// accepts nothing, for connections, or for a rate or a warm-up. Lanes and sites take turns.
+    /// accepts nothing, for connections, or for a rate or a warm-up. Lanes and sites are served in rotation.
     /// Messages stay if they are suspended, or if they only wait for their turn.
-    pub(crate) fn take_late(&mut self, limit: usize, after: Duration, now: Timestamp) -> Vec<Late> {
+    pub(crate) fn take_late(&mut self, limit: usize, after: Duration, now: Timestamp) -> Vec<LateMessage> {
         let bound = LateBound::new(after, now);
-        let of_each = (limit / LANES_AT_ONCE).max(1);
+        let per_lane_max = (limit / LANES_PER_ROUND_MIN).max(1);
         // In the first round each kind of wait gets a third, then all that is left.
         let mut share = limit.div_ceil(3);
-        let suspended = &self.suspended(now);
+        let suspended = &self.suspended_scopes(now);
         let mut late = Vec::new();
         loop {
             let before = late.len();
-            let end = |late: &[Late]| limit.min(late.len() + share);
-            self.take_late_of_dns(end(&late), of_each, &mut late, bound, suspended);
-            self.take_late_of_addresses(end(&late), of_each, &mut late, bound, suspended);
-            self.take_late_of_sites(end(&late), of_each, &mut late, bound, suspended);
+            let end = |late: &[LateMessage]| limit.min(late.len() + share);
+            self.take_late_of_dns(end(&late), per_lane_max, &mut late, bound, suspended);
+            self.take_late_of_addresses(end(&late), per_lane_max, &mut late, bound, suspended);
+            self.take_late_of_sites(end(&late), per_lane_max, &mut late, bound, suspended);
             if late.len() == before || late.len() >= limit {
                 return late;
             }
@@ -67,44 +67,45 @@ impl Schedule {
     fn take_late_of_sites(
         &mut self,
         limit: usize,
-        of_each: usize,
-        late: &mut Vec<Late>,
+        per_lane_max: usize,
+        late: &mut Vec<LateMessage>,
         bound: LateBound,
         suspended: &SuspendedScopes,
     ) {
         let now = bound.now;
-        let of_servers = self.server_rates(now);
+        let server_blocks = self.blocks_by_rate(now);
         let has_work = |queue: &super::Queue| queue.waiting.count() > 0 && !queue.route.is_exempt;
         let queues = self.queues.iter().filter(|(_, queue)| has_work(queue)).map(|(id, _)| id);
-        for queue in in_turn(queues.collect(), self.last_late.0) {
+        for queue in rotated_after(queues.collect(), self.last_late.0) {
             if late.len() >= limit {
                 break;
             }
-            let of_site = self.paths_block(queue, now);
-            if of_site.is_none() && of_servers.is_empty() && self.troubled_lanes == 0 {
+            let site_block = self.paths_block(queue, now);
+            if site_block.is_none() && server_blocks.is_empty() && self.troubled_lanes == 0 {
                 continue;
             }
             let lanes = &self.lanes;
             let is_blocked = |lane: usize, server: ServerId| {
                 !suspended.includes(lane, server)
-                    && (of_site.is_some()
-                        || of_servers.contains_key(&server)
+                    && (site_block.is_some()
+                        || server_blocks.contains_key(&server)
                         || lanes[lane].trouble.is_stopped(server))
             };
-            let taken = self.queues[queue].waiting.take_late(limit - late.len(), of_each, is_blocked, bound);
+            let taken =
+                self.queues[queue].waiting.take_late(limit - late.len(), per_lane_max, is_blocked, bound);
             if !taken.is_empty() {
                 self.last_late.0 = queue;
             }
             for (lane_id, entry) in taken {
                 self.count_out(lane_id, entry.server_id);
                 let lane = &self.lanes[lane_id];
-                let of_domain = || Block {
+                let domain_block = || Block {
                     until: lane.trouble.blocked_until(entry.server_id, now),
-                    why: lane.trouble_cause(now),
+                    cause: lane.trouble_cause(now),
                 };
-                let of_server = of_servers.get(&entry.server_id);
-                let block = of_site.as_ref().or(of_server).cloned().unwrap_or_else(of_domain);
-                late.push(Late { lane: lane.key.clone(), entry, block });
+                let server_block = server_blocks.get(&entry.server_id);
+                let block = site_block.as_ref().or(server_block).cloned().unwrap_or_else(domain_block);
+                late.push(LateMessage { lane: lane.key.clone(), entry, block });
             }
         }
     }
@@ -113,25 +114,26 @@ impl Schedule {
     fn take_late_of_addresses(
         &mut self,
         limit: usize,
-        of_each: usize,
-        late: &mut Vec<Late>,
+        per_lane_max: usize,
+        late: &mut Vec<LateMessage>,
         bound: LateBound,
         suspended: &SuspendedScopes,
     ) {
-        let has_kept = |path: &super::Path| path.kept.count() > 0;
+        let has_sticky = |path: &super::Path| path.sticky_retries.count() > 0;
         let paths: Vec<usize> =
-            self.paths.iter().filter(|(_, path)| has_kept(path)).map(|(id, _)| id).collect();
+            self.paths.iter().filter(|(_, path)| has_sticky(path)).map(|(id, _)| id).collect();
         let may_go = |lane: usize, server: ServerId| !suspended.includes(lane, server);
         for path in paths {
             let block = self.path_block(path, bound.now).or_else(|| self.connections_block(path, bound.now));
             let block =
-                block.filter(|block| is_reported(&block.why) && !self.is_path_suspended(path, bound.now));
+                block.filter(|block| is_reported(&block.cause) && !self.is_path_suspended(path, bound.now));
             let Some(block) = block.filter(|_| late.len() < limit) else { continue };
-            let taken = self.paths[path].kept.take_late(limit - late.len(), of_each, may_go, bound);
+            let taken =
+                self.paths[path].sticky_retries.take_late(limit - late.len(), per_lane_max, may_go, bound);
             for (lane_id, entry) in taken {
                 self.count_out(lane_id, entry.server_id);
                 let lane = self.lanes[lane_id].key.clone();
-                late.push(Late { lane, entry, block: block.clone() });
+                late.push(LateMessage { lane, entry, block: block.clone() });
             }
         }
     }
@@ -140,13 +142,13 @@ impl Schedule {
     fn take_late_of_dns(
         &mut self,
         limit: usize,
-        of_each: usize,
-        late: &mut Vec<Late>,
+        per_lane_max: usize,
+        late: &mut Vec<LateMessage>,
         bound: LateBound,
         suspended: &SuspendedScopes,
     ) {
         let waiting = self.lanes.iter().filter(|(_, lane)| !lane.unrouted.is_empty()).map(|(id, _)| id);
-        for id in in_turn(waiting.collect(), self.last_late.1) {
+        for id in rotated_after(waiting.collect(), self.last_late.1) {
             if late.len() >= limit {
                 break;
             }
@@ -156,26 +158,28 @@ impl Schedule {
                 _ => (None, None),
             };
             let may_go = |server: ServerId| !suspended.includes(id, server);
-            for entry in lane.unrouted.take_late_of(may_go, of_each.min(limit - late.len()), bound) {
+            for entry in lane.unrouted.take_late_of(may_go, per_lane_max.min(limit - late.len()), bound) {
                 self.last_late.1 = id;
                 lane.entries -= 1;
                 self.memory.remove(entry.server_id);
-                let why = Why::NoAnswer { domain: lane.key.domain.clone(), reason: reason.clone() };
-                late.push(Late { lane: lane.key.clone(), entry, block: Block { until, why } });
+                let cause = BlockCause::NoAnswer { domain: lane.key.domain.clone(), reason: reason.clone() };
+                late.push(LateMessage { lane: lane.key.clone(), entry, block: Block { until, cause } });
             }
         }
     }
 
     /// Servers that have used up their send rate, or their account's.
-    fn server_rates(&self, now: Timestamp) -> HashMap<ServerId, Block> {
+    fn blocks_by_rate(&self, now: Timestamp) -> HashMap<ServerId, Block> {
         let blocks =
             self.servers.iter().filter_map(|(id, gate)| Some((*id, gate.block(&self.accounts, now)?)));
         blocks
-            .filter(|(_, block)| matches!(block.why, Why::ServerRate { .. } | Why::AccountRate { .. }))
+            .filter(|(_, block)| {
+                matches!(block.cause, BlockCause::ServerRate { .. } | BlockCause::AccountRate { .. })
+            })
             .collect()
     }
 
-    fn suspended(&self, now: Timestamp) -> SuspendedScopes {
+    fn suspended_scopes(&self, now: Timestamp) -> SuspendedScopes {
         let gates = &self.gates;
         let is_stopped = |gate: &ServerGate| gate.is_suspended() || gates.is_suspended(&gate.scope, now);
         let servers = self.servers.iter().filter(|(_, gate)| is_stopped(gate)).map(|(id, _)| *id).collect();
@@ -204,7 +208,7 @@ impl Schedule {
                 continue;
             }
             let block = self.path_block(path_id, now).or_else(|| self.connections_block(path_id, now))?;
-            if !is_reported(&block.why) || self.is_path_suspended(path_id, now) {
+            if !is_reported(&block.cause) || self.is_path_suspended(path_id, now) {
                 return None;
             }
             found.get_or_insert(block);
@@ -217,15 +221,15 @@ impl Schedule {
         if self.can_take_more(path_id, now) {
             return None;
         }
-        let why = self.all_connections_busy(path_id, now);
+        let cause = self.connections_cause(path_id, now);
         let is_silent = self.queues[self.paths[path_id].queue].lines.is_only(WaitingLine::Silent);
-        let is_limit = matches!(why, Why::Connections { limit: Some(_), .. });
-        (is_limit || is_silent).then_some(Block { until: None, why })
+        let is_limit = matches!(cause, BlockCause::Connections { limit: Some(_), .. });
+        (is_limit || is_silent).then_some(Block { until: None, cause })
     }
 }
 
 /// Rotates `ids` so that those after `last` come first.
-fn in_turn(ids: Vec<usize>, last: usize) -> Vec<usize> {
+fn rotated_after(ids: Vec<usize>, last: usize) -> Vec<usize> {
     let (before, mut after): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| *id <= last);
     after.extend(before);
     after
@@ -233,21 +237,21 @@ fn in_turn(ids: Vec<usize>, last: usize) -> Vec<usize> {
 
 /// Whether a path's long wait for this reason is recorded: the receiver or a limit of ours causes it, not a gate or a
 /// pause. Waits for servers' rates and for the DNS are found separately.
-fn is_reported(why: &Why) -> bool {
-    match why {
-        Why::BackOff { .. }
-        | Why::NoConnection { .. }
-        | Why::Standstill { .. }
-        | Why::TooFast { .. }
-        | Why::ProviderRate { .. }
-        | Why::Connections { .. }
-        | Why::WarmUp { .. } => true,
-        Why::Paused(_)
-        | Why::Gate(_)
-        | Why::ServerSuspended { .. }
-        | Why::ServerRate { .. }
-        | Why::AccountRate { .. }
-        | Why::Dns { .. }
-        | Why::NoAnswer { .. } => false,
+fn is_reported(cause: &BlockCause) -> bool {
+    match cause {
+        BlockCause::BackOff { .. }
+        | BlockCause::NoConnection { .. }
+        | BlockCause::Standstill { .. }
+        | BlockCause::TooFast { .. }
+        | BlockCause::ProviderRate { .. }
+        | BlockCause::Connections { .. }
+        | BlockCause::WarmUp { .. } => true,
+        BlockCause::Paused(_)
+        | BlockCause::Gate(_)
+        | BlockCause::ServerSuspended { .. }
+        | BlockCause::ServerRate { .. }
+        | BlockCause::AccountRate { .. }
+        | BlockCause::Dns { .. }
+        | BlockCause::NoAnswer { .. } => false,
     }
 }

@@ -106,7 +106,7 @@ impl Schedule {
     }
 
     /// A look-up takes long: the next one may begin, and the previous site stays in use meanwhile.
-    pub(crate) fn lookup_is_slow(&mut self, lane_id: usize, now: Timestamp) {
+    pub(crate) fn on_slow_lookup(&mut self, lane_id: usize, now: Timestamp) {
         self.end_lookup(lane_id);
         let Some(lane) = self.lanes.get_mut(lane_id) else { return };
         let LaneRoute::Resolving { before: Some(queue), is_slow } = &mut lane.route else { return };

@@ -10,15 +10,15 @@ use postroad_model::ServerId;
 use super::Schedule;
 
 /// One part in this many of the limit is kept free for servers with few messages in memory.
-const RESERVE_OF_MAX: usize = 10;
+const RESERVE_DIVISOR: usize = 10;
 /// A server has few messages if it has fewer than the limit divided by this.
-const FEW_OF_MAX: usize = 2_000;
+const FEW_MESSAGES_DIVISOR: usize = 2_000;
 
 #[derive(Debug)]
 pub(super) struct MemoryLimit {
     max: usize,
     total: usize,
-    of_servers: HashMap<ServerId, usize>,
+    counts_by_server: HashMap<ServerId, usize>,
     /// Servers that get no more from the store, until a quarter of their share is free again.
     full: BTreeSet<ServerId>,
     intake: IntakeLimits,
@@ -29,47 +29,47 @@ pub(super) struct MemoryLimit {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IntakeLimits {
     /// Whether new messages of all servers stay in the store.
-    everybody: bool,
+    all_servers: bool,
     servers: BTreeSet<ServerId>,
 }
 
 impl IntakeLimits {
     pub(crate) fn has_room(&self, server: ServerId) -> bool {
-        !self.everybody && !self.servers.contains(&server)
+        !self.all_servers && !self.servers.contains(&server)
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        !self.everybody && self.servers.is_empty()
+        !self.all_servers && self.servers.is_empty()
     }
 }
 
 impl MemoryLimit {
     pub(super) fn new(max: usize) -> Self {
-        let (of_servers, full, intake) = (HashMap::new(), BTreeSet::new(), IntakeLimits::default());
-        Self { max: max.max(1), total: 0, of_servers, full, intake, has_changed: false }
+        let (counts_by_server, full, intake) = (HashMap::new(), BTreeSet::new(), IntakeLimits::default());
+        Self { max: max.max(1), total: 0, counts_by_server, full, intake, has_changed: false }
     }
 
     pub(super) fn add(&mut self, server: ServerId) {
         self.total += 1;
-        let count = self.of_servers.entry(server).or_default();
+        let count = self.counts_by_server.entry(server).or_default();
         *count += 1;
         let count = *count;
         let free = self.free();
         if count >= self.share() && self.full.insert(server) {
             self.has_changed |= self.intake.servers.insert(server);
         }
-        if free == 0 && !self.intake.everybody {
-            self.intake.everybody = true;
+        if free == 0 && !self.intake.all_servers {
+            self.intake.all_servers = true;
             self.has_changed = true;
         }
     }
 
     pub(super) fn remove(&mut self, server: ServerId) {
         self.total -= 1;
-        let Some(count) = self.of_servers.get_mut(&server) else { return };
+        let Some(count) = self.counts_by_server.get_mut(&server) else { return };
         *count -= 1;
         if *count == 0 {
-            self.of_servers.remove(&server);
+            self.counts_by_server.remove(&server);
         }
         if self.has_room_again(server) {
             self.full.remove(&server);
@@ -83,13 +83,13 @@ impl MemoryLimit {
     /// Messages that a server may have now.
     fn share(&self) -> usize {
         let free = self.free();
-        let few = (self.max / FEW_OF_MAX).max(1);
-        free.saturating_sub(self.max / RESERVE_OF_MAX).max(few.min(free))
+        let few = (self.max / FEW_MESSAGES_DIVISOR).max(1);
+        free.saturating_sub(self.max / RESERVE_DIVISOR).max(few.min(free))
     }
 
     /// Whether a quarter of the server's share is free.
     fn has_room_again(&self, server: ServerId) -> bool {
-        self.of_servers.get(&server).is_none_or(|count| count * 4 <= self.share() * 3)
+        self.counts_by_server.get(&server).is_none_or(|count| count * 4 <= self.share() * 3)
     }
 
     /// Servers that are still full. Their share may have grown, because messages of other servers have left.
@@ -107,7 +107,7 @@ impl MemoryLimit {
     /// Everything that was due has been claimed from the store, except for messages of `skipped` servers.
     fn caught_up(&mut self, skipped: &[ServerId]) {
         let before = self.intake.clone();
-        self.intake.everybody = self.total >= self.max;
+        self.intake.all_servers = self.total >= self.max;
         let full = &self.full;
         self.intake.servers.retain(|server| full.contains(server) || skipped.contains(server));
         self.has_changed |= before != self.intake;
@@ -160,7 +160,7 @@ mod tests {
     const GREEDY: ServerId = ServerId(1);
     const MODEST: ServerId = ServerId(2);
 
-    fn take_while_open(room: &mut MemoryLimit, server: ServerId) -> usize {
+    fn add_while_room(room: &mut MemoryLimit, server: ServerId) -> usize {
         let mut taken = 0;
         while room.intake.has_room(server) {
             room.add(server);
@@ -172,23 +172,23 @@ mod tests {
     #[test]
     fn a_server_leaves_as_much_room_as_it_takes() {
         let mut room = MemoryLimit::new(1_000);
-        assert_eq!(take_while_open(&mut room, GREEDY), 450);
+        assert_eq!(add_while_room(&mut room, GREEDY), 450);
         assert_eq!(room.full, [GREEDY].into());
-        assert_eq!(take_while_open(&mut room, MODEST), 225);
+        assert_eq!(add_while_room(&mut room, MODEST), 225);
         assert!(room.intake.has_room(ServerId(3)));
         for server in 3.. {
-            if take_while_open(&mut room, ServerId(server)) == 0 {
+            if add_while_room(&mut room, ServerId(server)) == 0 {
                 break;
             }
         }
         assert_eq!(room.total, 1_000);
-        assert!(room.intake.everybody);
+        assert!(room.intake.all_servers);
     }
 
     #[test]
     fn new_messages_do_not_overtake_older_ones_in_the_store() {
         let mut room = MemoryLimit::new(1_000);
-        take_while_open(&mut room, GREEDY);
+        add_while_room(&mut room, GREEDY);
         for _ in 0..64 {
             room.remove(GREEDY);
             assert!(room.full.contains(&GREEDY), "with {} messages", room.total);
@@ -204,7 +204,7 @@ mod tests {
         for _ in 0..385 {
             room.remove(GREEDY);
         }
-        assert!(room.of_servers.is_empty() && room.total == 0);
+        assert!(room.counts_by_server.is_empty() && room.total == 0);
     }
 
     #[test]
@@ -228,22 +228,22 @@ mod tests {
         let mut room = MemoryLimit::new(10_000);
         let mut server = 1;
         while room.free() > 1_000 {
-            assert!(take_while_open(&mut room, ServerId(server)) > 0);
+            assert!(add_while_room(&mut room, ServerId(server)) > 0);
             server += 1;
         }
-        assert_eq!(take_while_open(&mut room, ServerId(server)), 5, "a server that comes late gets a few");
+        assert_eq!(add_while_room(&mut room, ServerId(server)), 5, "a server that comes late gets a few");
         assert!(room.intake.has_room(ServerId(server + 1)));
     }
 
     #[test]
     fn a_full_server_has_room_when_the_messages_of_others_are_gone() {
         let mut room = MemoryLimit::new(100);
-        take_while_open(&mut room, GREEDY);
+        add_while_room(&mut room, GREEDY);
         while room.intake.has_room(MODEST) {
             room.add(MODEST);
         }
         assert_eq!(room.full_servers(), [GREEDY, MODEST]);
-        while room.of_servers.contains_key(&GREEDY) {
+        while room.counts_by_server.contains_key(&GREEDY) {
             room.remove(GREEDY);
         }
         assert!(room.full_servers().is_empty(), "{room:?}");

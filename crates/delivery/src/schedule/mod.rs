@@ -1,4 +1,4 @@
-//! The schedule: which messages are sent, to where, and in whose turn. Pure data and decisions: time is an argument,
+//! The schedule: which messages are sent, where, and in which order. Pure data and decisions: time is an argument,
 //! and work outside (resolve a domain; open, wake or abort a connection) is returned as actions.
 //!
 //! A message moves: timeline (not due) → lane (its domain's route is not known) → site queue (waits for its turn) →
@@ -7,9 +7,9 @@
 mod account_pace;
 mod attempts;
 pub(crate) mod block;
-mod bucket;
 mod clock_back;
 mod configure;
+mod connection_reports;
 #[cfg(test)]
 mod connection_share_tests;
 mod connection_shares;
@@ -17,8 +17,8 @@ mod credit;
 mod domain_trouble;
 mod entry;
 mod entry_queue;
+mod even_pace;
 mod explain;
-mod feedback;
 mod gates;
 mod lane;
 mod late;
@@ -40,7 +40,7 @@ mod sticky_source;
 #[cfg(test)]
 mod tests;
 mod timeline;
-mod waited;
+mod wait_cause;
 mod wakes;
 pub(crate) mod warm_up;
 
@@ -54,22 +54,22 @@ use postroad_store::DeliverySetup;
 use slab::Slab;
 
 pub(crate) use block::{Block, PauseCause};
+pub(crate) use connection_reports::EndedWhile;
 pub(crate) use connection_shares::Shortage;
 pub(crate) use entry::{Entry, Greylisting, LaneKey};
 pub use explain::{PathTotals, Totals};
-pub(crate) use feedback::EndedWhile;
-pub(crate) use late::Late;
+pub(crate) use late::LateMessage;
 pub(crate) use memory_share::IntakeLimits;
 pub(crate) use pull::{Job, Next, WorkRequest};
 pub(crate) use replies::{Reaction, RefusalReply};
-pub(crate) use site_queue::cost;
+pub(crate) use site_queue::turn_cost;
 pub(crate) use sources::{CountedSource, Source};
 
 use crate::pacing::{ConnectionEstimate, Evidence, GreylistTime, RateEstimate, Standstill};
 use crate::route::Route;
 use account_pace::AccountPaces;
-use bucket::Bucket;
 use connection_shares::{ConnectionShares, Health, WaitingLine, WaitingLines};
+use even_pace::EvenPace;
 use gates::GateTable;
 use lane::{Lane, LaneRoute};
 use lookups::Lookups;
@@ -80,7 +80,7 @@ use shares::Shares;
 use site_queue::SiteQueue;
 use sources::Sources;
 use timeline::Timeline;
-use waited::SeenBlock;
+use wait_cause::SeenBlock;
 use wakes::Wake;
 use warm_up::WarmUpPlan;
 
@@ -121,7 +121,8 @@ pub(crate) struct Schedule {
     gates_wake_at: Option<Timestamp>,
     /// Connections of all paths together, without parked ones.
     connections: u32,
-    parked: u32,
+    /// Connections that only wait for a late final reply (`parking.rs`).
+    parked_connections: u32,
     connections_max: u32,
     /// Shares of the node's connections for new and silent sites.
     connection_shares: ConnectionShares,
@@ -186,12 +187,12 @@ struct SourceProvider {
     /// applies to all.
     has_several_sites: bool,
     /// Rate of messages by the provider's rules.
-    limit: Option<Bucket>,
+    limit: Option<EvenPace>,
     connections: u32,
     /// When a message was last taken for sending.
     taken_at: Option<Timestamp>,
     /// Rate of new connections by the provider's rules.
-    openings: Option<Bucket>,
+    openings: Option<EvenPace>,
     rate: RateEstimate,
     standstill: Standstill,
     /// Sites that refused mail as too fast.
@@ -257,7 +258,7 @@ impl Schedule {
             wakes: BinaryHeap::new(),
             gates_wake_at: None,
             connections: 0,
-            parked: 0,
+            parked_connections: 0,
             connections_max,
             connection_shares: ConnectionShares::new(connections_max),
             lookups: Lookups::default(),
@@ -287,12 +288,12 @@ impl Schedule {
     }
 
     fn lane_of(&mut self, domain: DomainName, require_tls: bool, entry: &Entry) -> usize {
-        let of_server = self.servers.get(&entry.server_id).and_then(|server| server.chosen_pool);
-        let pool = self.sources.choose(entry.chosen_pool, of_server, entry.source);
+        let server_pool = self.servers.get(&entry.server_id).and_then(|server| server.chosen_pool);
+        let pool = self.sources.choose(entry.chosen_pool, server_pool, entry.source);
         let key = LaneKey { pool, domain, require_tls };
-        let mut lane = self.lane(key.clone());
+        let mut lane = self.find_or_add_lane(key.clone());
         if let Some(pool) = self.overflow_of(lane) {
-            lane = self.lane(LaneKey { pool, ..key });
+            lane = self.find_or_add_lane(LaneKey { pool, ..key });
         }
         self.count_in(lane, entry.server_id);
         lane
@@ -301,7 +302,7 @@ impl Schedule {
     /// Puts back a message that a connection took; the message waits again, without a failed attempt. It comes first in
     /// its lane, if the lane's route is known.
     pub(crate) fn put_back(&mut self, key: LaneKey, entry: Entry, now: Timestamp) {
-        let lane = self.lane(key);
+        let lane = self.find_or_add_lane(key);
         self.count_in(lane, entry.server_id);
         match self.lanes[lane].route {
             LaneRoute::Known { queue, .. } => {
@@ -365,7 +366,7 @@ impl Schedule {
             entries.extend(queue.waiting.drain().into_iter().map(|(_, entry)| entry));
         }
         for (_, path) in &mut self.paths {
-            entries.extend(path.kept.drain().into_iter().map(|(_, entry)| entry));
+            entries.extend(path.sticky_retries.drain().into_iter().map(|(_, entry)| entry));
         }
         entries
     }
@@ -393,7 +394,7 @@ impl Schedule {
                 && state
                     .paths
                     .iter()
-                    .all(|path| paths[*path].connections == 0 && paths[*path].kept.count() == 0)
+                    .all(|path| paths[*path].connections == 0 && paths[*path].sticky_retries.count() == 0)
         };
         let gone: Vec<usize> = self
             .queues
@@ -447,7 +448,7 @@ impl Schedule {
         });
         if let Some(id) = idle.map(|(id, _)| id) {
             self.paths[id].notified += 1;
-            self.shares.change_coming(self.paths[id].source, 1);
+            self.shares.change_expected_requests(self.paths[id].source, 1);
             self.actions.push(Action::Wake { path: id });
         }
     }
@@ -461,7 +462,7 @@ impl Schedule {
 
     fn overflow_queue(&mut self, id: usize, now: Timestamp) {
         for path in self.queues[id].paths.clone() {
-            self.return_kept_if_unhealthy(path, now);
+            self.return_sticky_if_unhealthy(path, now);
         }
         let queue = &self.queues[id];
         // A pool that lost its last address cannot send either, so its entries move too.
@@ -475,7 +476,7 @@ impl Schedule {
             let key = self.lanes[lane].key.clone();
             match overflow {
                 Some(pool) => {
-                    let lane = self.lane(LaneKey { pool, ..key });
+                    let lane = self.find_or_add_lane(LaneKey { pool, ..key });
                     self.count_in(lane, entry.server_id);
                     self.enqueue(lane, entry, now);
                 }

@@ -13,7 +13,7 @@ use super::{Schedule, SourceProvider, SourceSite};
 use crate::pacing::{ConnectionEstimate, GreylistTime, RateEstimate, Reader, Reason};
 
 const AGE_MAX: Duration = Duration::from_hours(7 * 24);
-const KEPT_MAX: usize = 50_000;
+const NOTES_MAX: usize = 50_000;
 /// Unchanged estimates that replies have confirmed are stored again after this time, so that they do not expire.
 const CONFIRM_AFTER: Duration = Duration::from_mins(30);
 /// A note about a whole provider has this prefix and the provider's name instead of a site. No site begins like this.
@@ -123,7 +123,7 @@ impl SourceSite {
     }
 
     /// One sentence for people; `None` if nothing is known.
-    pub(super) fn learned(&self, reader: Reader) -> Option<String> {
+    pub(super) fn describe_estimates(&self, reader: Reader) -> Option<String> {
         let mut parts = Vec::new();
         if let Some((rate, reason)) = self.rate.known() {
             let reply = reason.text(reader);
@@ -152,7 +152,7 @@ impl Schedule {
             keys.insert((note.source, Arc::clone(&key.1)));
             known.insert(key, note);
         }
-        forget_oldest(known, KEPT_MAX);
+        forget_oldest(known, NOTES_MAX);
         if !keys.is_empty() {
             self.adopt_notes(&keys);
         }
@@ -312,13 +312,13 @@ mod tests {
         let mut source_site = schedule.remembered_source_site(sources::ANY_ADDRESS, &site);
         assert_eq!(source_site.rate.per_minute(now).map(f64::round), Some(81.0));
         assert_eq!(source_site.connection_limit.limit(now), Some(3));
-        let learned = source_site.learned(Reader::Operator).unwrap();
+        let learned = source_site.describe_estimates(Reader::Operator).unwrap();
         assert!(learned.contains("about 90 messages a minute (it said: 421)"), "{learned}");
         let later = now.plus(Duration::from_hours(7));
         assert_eq!(source_site.rate.per_minute(later), None, "a rate expires after some hours");
         schedule.remember(Vec::new(), now.plus(AGE_MAX));
         let source_site = schedule.remembered_source_site(sources::ANY_ADDRESS, &site);
-        assert_eq!(source_site.learned(Reader::Operator), None);
+        assert_eq!(source_site.describe_estimates(Reader::Operator), None);
     }
 
     #[test]
@@ -361,7 +361,7 @@ mod tests {
         schedule.source_site_ids.insert((postroad_model::SourceId(0), site), id);
         let later = learned_at.plus(Duration::from_hours(24));
         assert_eq!(schedule.take_pacing_notes(later), [], "nothing was learned for a day");
-        schedule.source_sites[id].connection_limit.refused(3, &Reason::default(), later);
+        schedule.source_sites[id].connection_limit.on_refused(3, &Reason::default(), later);
         schedule.source_sites[id].evidence_at = Some(later);
         let notes = schedule.take_pacing_notes(later.plus(Duration::from_mins(5)));
         assert_eq!(notes.iter().map(|note| note.learned_at).collect::<Vec<_>>(), [later]);
@@ -372,7 +372,7 @@ mod tests {
             None,
             "it may be another receiver by now"
         );
-        assert_eq!(schedule.source_sites[id].learned(Reader::Operator), None);
+        assert_eq!(schedule.source_sites[id].describe_estimates(Reader::Operator), None);
     }
 
     fn note(site: &str, per_minute: u32, learned_at: Timestamp) -> PacingNote {
@@ -396,7 +396,7 @@ mod tests {
         let site: Arc<str> = "mx.one.example".into();
         let id = schedule.source_sites.insert(SourceSite::default());
         schedule.source_site_ids.insert((postroad_model::SourceId(0), Arc::clone(&site)), id);
-        schedule.source_sites[id].connection_limit.refused(5, &Reason::default(), start);
+        schedule.source_sites[id].connection_limit.on_refused(5, &Reason::default(), start);
         schedule.source_sites[id].evidence_at = Some(start);
         let own_limit = schedule.source_sites[id].connection_limit.known();
         schedule.remember(vec![note("mx.other.example", 90, later)], later);

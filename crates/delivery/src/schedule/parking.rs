@@ -8,15 +8,15 @@ use super::Schedule;
 use super::connection_shares::WaitingLine;
 
 /// One in this many of the node's connections may be parked.
-pub(crate) const PARKED_SHARE: u32 = 2;
+const CONNECTIONS_PER_PARKED: u32 = 2;
 
 impl Schedule {
     /// A reply takes long: parks the connection, so that another can be opened. Returns whether the limit allowed it.
     pub(crate) fn park(&mut self, path_id: usize, now: Timestamp) -> bool {
-        if self.parked >= self.connections_max.div_ceil(PARKED_SHARE) {
+        if self.parked_connections >= self.connections_max.div_ceil(CONNECTIONS_PER_PARKED) {
             return false;
         }
-        self.parked += 1;
+        self.parked_connections += 1;
         self.connections -= 1;
         self.end_connected_attempts(path_id);
         for line in [WaitingLine::General, WaitingLine::New, WaitingLine::Silent] {
@@ -28,7 +28,7 @@ impl Schedule {
     /// The reply arrived, or its timeout passed. The node may have one connection too many until another one asks for
     /// work.
     pub(crate) fn unpark(&mut self) {
-        self.parked -= 1;
+        self.parked_connections -= 1;
         self.connections += 1;
     }
 }

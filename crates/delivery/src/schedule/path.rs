@@ -8,7 +8,7 @@ use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 
 use super::attempts::Attempt;
 use super::site_queue::SiteQueue;
-use super::waited::SeenBlock;
+use super::wait_cause::SeenBlock;
 
 /// A growing pause after connections that failed.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ const PROBED_FOR: Duration = Duration::from_mins(30);
 impl BackOff {
     /// Counts a failure and begins a pause. `steps` are the pauses of the retry schedule; `reached_at` is when a
     /// connection last opened. Returns whether the site is probed: one connection at a time tries soon.
-    pub(super) fn failed(
+    pub(super) fn on_failure(
         &mut self,
         now: Timestamp,
         reached_at: Option<Timestamp>,
@@ -112,44 +112,44 @@ pub(super) struct Path {
     /// When a message was last taken.
     pub(super) taken_at: Option<Timestamp>,
     /// When one of its connections last asked for a message.
-    pub(super) asked_at: Option<Timestamp>,
+    pub(super) last_request_at: Option<Timestamp>,
     /// Time since which the path has had no connection for lack of room.
     pub(super) lacks_room_since: Option<Timestamp>,
     /// Retries that keep this path's address. They have had their turn in the queue, and were counted in their servers'
     /// rates.
-    pub(super) kept: SiteQueue,
-    /// Last obstacle that blocked the entries of `kept`.
+    pub(super) sticky_retries: SiteQueue,
+    /// Last obstacle that blocked the entries of `sticky_retries`.
     pub(super) last_block: Option<SeenBlock>,
-    /// Whether the last message taken was an entry of `kept`.
-    pub(super) took_kept: bool,
+    /// Whether the last message taken was an entry of `sticky_retries`.
+    pub(super) took_sticky: bool,
     /// Whether the source was removed from its pool.
     pub(super) retired: bool,
 }
 
 impl Path {
-    /// Connection tasks that will ask for work in a moment.
-    pub(super) fn coming(&self) -> u32 {
+    /// Number of connection tasks that will ask for work in a moment.
+    pub(super) fn expected_requests(&self) -> u32 {
         self.notified + self.starting
     }
 
-    /// Tasks of `coming` that will take messages of the queue, not of `kept`.
-    pub(super) fn coming_for_others(&self) -> u32 {
-        self.coming().saturating_sub(self.kept.count() as u32)
+    /// Number of `expected_requests` that will take messages of the queue, not of `sticky_retries`.
+    pub(super) fn expected_queue_requests(&self) -> u32 {
+        self.expected_requests().saturating_sub(self.sticky_retries.count() as u32)
     }
 
     /// When the path counts as stuck, so that other paths of the pool do not wait for it. Either its connections are
     /// busy and have asked for no further message. Or it gets no connection, and its address has taken no message at
     /// the provider since `taken_at`.
     pub(super) fn stuck_at(&self, taken_at: Option<Timestamp>) -> Option<Timestamp> {
-        let asked_at = self.asked_at.filter(|_| self.is_busy());
-        let since = asked_at
+        let last_request_at = self.last_request_at.filter(|_| self.is_busy());
+        let since = last_request_at
             .or_else(|| self.lacks_room_since.map(|since| taken_at.map_or(since, |at| at.max(since))))?;
         Some(since.plus(STUCK_AFTER))
     }
 
     /// Whether the path's connections have messages, and none has asked for another for this long.
-    pub(super) fn has_asked_nothing_for(&self, duration: Duration, now: Timestamp) -> bool {
-        self.is_busy() && self.asked_at.is_some_and(|at| now.since(at) > duration)
+    pub(super) fn is_busy_without_request_for(&self, duration: Duration, now: Timestamp) -> bool {
+        self.is_busy() && self.last_request_at.is_some_and(|at| now.since(at) > duration)
     }
 
     /// Whether a connection has a message: idle tasks have none, and tasks that were just started have none yet.
@@ -168,7 +168,7 @@ mod tests {
         let mut back_off = BackOff::default();
         let now = Timestamp::from_micros(0);
         let mut pause = || {
-            back_off.failed(now, None, &steps, "refused".into());
+            back_off.on_failure(now, None, &steps, "refused".into());
             back_off.blocked_until(now).unwrap().since(now).as_secs()
         };
         assert_eq!([pause(), pause(), pause(), pause()], [60, 300, 600, 600]);
@@ -183,12 +183,12 @@ mod tests {
         let (mut now, mut back_off) = (reached_at.plus(Duration::from_mins(50)), BackOff::default());
         let first = now;
         while now.since(first) < Duration::from_mins(30) {
-            assert!(back_off.failed(now, Some(reached_at), &steps, "refused".into()));
+            assert!(back_off.on_failure(now, Some(reached_at), &steps, "refused".into()));
             let until = back_off.blocked_until(now).unwrap();
             assert_eq!(until.since(now), Duration::from_secs(45));
             now = until;
         }
-        assert!(!back_off.failed(now, Some(reached_at), &steps, "refused".into()));
+        assert!(!back_off.on_failure(now, Some(reached_at), &steps, "refused".into()));
         assert_eq!(back_off.blocked_until(now), Some(now.plus(Duration::from_mins(10))));
     }
 }

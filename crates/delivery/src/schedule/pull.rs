@@ -8,13 +8,13 @@ use postroad_model::{ServerId, Timestamp};
 use slab::Slab;
 
 use super::account_pace::AccountPaces;
-use super::block::{Block, Why};
+use super::block::{Block, BlockCause};
 use super::entry::{Entry, LaneKey};
 use super::gates::GateTable;
 use super::lane::Lane;
 use super::server_gate::ServerGate;
 use super::site_queue::Admission;
-use super::waited::SeenBlock;
+use super::wait_cause::SeenBlock;
 use super::{Action, CountedSource, Health, Schedule, Source, Wake};
 use crate::route::Route;
 
@@ -72,12 +72,13 @@ impl Schedule {
         if self.is_stopping {
             return;
         }
-        self.pump_kept(queue_id, now);
+        self.pump_sticky(queue_id, now);
         let mut next_free: Option<Timestamp> = None;
         loop {
             let queue = &self.queues[queue_id];
-            let coming: u32 = queue.paths.iter().map(|path| self.paths[*path].coming_for_others()).sum();
-            if !queue.waiting.has_turns() || coming as usize >= queue.waiting.count() {
+            let expected_requests: u32 =
+                queue.paths.iter().map(|path| self.paths[*path].expected_queue_requests()).sum();
+            if !queue.waiting.has_turns() || expected_requests as usize >= queue.waiting.count() {
                 if queue.waiting.count() == 0 {
                     self.clear_lack_of_room(queue_id);
                 }
@@ -89,7 +90,7 @@ impl Schedule {
                 match self.path_block(path_id, now) {
                     Some(block) => {
                         next_free = [next_free, block.until].into_iter().flatten().min();
-                        blocked.get_or_insert(SeenBlock::with_end(block.why, block.until, now));
+                        blocked.get_or_insert(SeenBlock::with_end(block.cause, block.until, now));
                     }
                     None if self.is_ahead(path_id, now) => {}
                     None if self.can_take_more(path_id, now) => {
@@ -98,17 +99,17 @@ impl Schedule {
                         }
                     }
                     None => {
-                        busy.get_or_insert_with(|| self.all_connections_busy(path_id, now));
+                        busy.get_or_insert_with(|| self.connections_cause(path_id, now));
                         lacks_room |= self.note_lack_of_room(path_id, now);
-                        let opening = self.opening_block(path_id, now);
+                        let opening = self.opening_blocked_until(path_id, now);
                         next_free = [next_free, opening].into_iter().flatten().min();
                     }
                 }
             }
             let Some(path_id) = chosen else {
                 let last_block = &mut self.queues[queue_id].last_block;
-                if let Some(why) = busy {
-                    SeenBlock::connections_in_use(last_block, why, now);
+                if let Some(cause) = busy {
+                    SeenBlock::note_connections_in_use(last_block, cause, now);
                 } else if blocked.is_some() {
                     *last_block = blocked;
                 }
@@ -127,7 +128,7 @@ impl Schedule {
     /// Makes an idle connection of this path, or a new one, ask for work.
     pub(super) fn wake_or_open(&mut self, path_id: usize, now: Timestamp) {
         let path = &mut self.paths[path_id];
-        self.shares.change_coming(path.source, 1);
+        self.shares.change_expected_requests(path.source, 1);
         if path.idle > path.notified {
             path.notified += 1;
             self.actions.push(Action::Wake { path: path_id });
@@ -162,13 +163,13 @@ impl Schedule {
                 self.wake_queue_at(until, queue);
             }
             let queue = self.paths[path_id].queue;
-            self.queues[queue].last_block = Some(SeenBlock::with_end(block.why, block.until, now));
-            if self.return_kept_if_unhealthy(path_id, now) {
+            self.queues[queue].last_block = Some(SeenBlock::with_end(block.cause, block.until, now));
+            if self.return_sticky_if_unhealthy(path_id, now) {
                 self.pump(self.paths[path_id].queue, now);
             }
             return if is_short { self.wait(path_id) } else { Next::Close };
         }
-        if self.paths[path_id].kept.count() == 0 && self.is_ahead(path_id, now) {
+        if self.paths[path_id].sticky_retries.count() == 0 && self.is_ahead(path_id, now) {
             return self.wait(path_id);
         }
         let Some(job) = self.pop(path_id, now) else { return self.wait(path_id) };
@@ -182,8 +183,8 @@ impl Schedule {
 
     fn note_request(&mut self, path_id: usize, request: WorkRequest, now: Timestamp) {
         let path = &mut self.paths[path_id];
-        path.asked_at = Some(now);
-        let coming = path.coming();
+        path.last_request_at = Some(now);
+        let expected_requests = path.expected_requests();
         match request {
             WorkRequest::First => path.starting = path.starting.saturating_sub(1),
             WorkRequest::Again => {}
@@ -192,8 +193,8 @@ impl Schedule {
                 path.notified = path.notified.saturating_sub(1);
             }
         }
-        let change = i64::from(path.coming()) - i64::from(coming);
-        self.shares.change_coming(path.source, change);
+        let change = i64::from(path.expected_requests()) - i64::from(expected_requests);
+        self.shares.change_expected_requests(path.source, change);
     }
 
     /// Lets the connection wait for work; closes it instead if other queues may need the connection.
@@ -209,13 +210,14 @@ impl Schedule {
         let queue_id = self.paths[path_id].queue;
         let source = Arc::clone(self.sources.find(self.paths[path_id].source)?);
         loop {
-            // Entries of `kept` and of the queue take turns, so that many retries of one server do not delay others.
-            let is_kept_first = !self.paths[path_id].took_kept || self.is_ahead(path_id, now);
-            let popped = if is_kept_first {
-                self.pop_kept(path_id).or_else(|| self.pop_waiting(path_id, now))
+            // Entries of `sticky_retries` and of the queue alternate, so that many retries of one server do not delay
+            // others.
+            let is_sticky_first = !self.paths[path_id].took_sticky || self.is_ahead(path_id, now);
+            let popped = if is_sticky_first {
+                self.pop_sticky(path_id).or_else(|| self.pop_waiting(path_id, now))
             } else {
-                let popped = self.pop_waiting(path_id, now).or_else(|| self.pop_kept(path_id));
-                // Tries again, because `pop_kept` may just have returned entries to the queue.
+                let popped = self.pop_waiting(path_id, now).or_else(|| self.pop_sticky(path_id));
+                // Tries again, because `pop_sticky` may just have returned entries to the queue.
                 popped.or_else(|| self.pop_waiting(path_id, now))
             };
             let (lane, entry) = popped?;
@@ -224,9 +226,9 @@ impl Schedule {
                 self.expired.push(entry);
                 continue;
             }
-            let keeper = self.paths[path_id].took_kept.then_some(path_id);
-            let waited = self.describe_wait(queue_id, keeper, lane, &entry, now);
-            self.pass(path_id, &entry, now);
+            let sticky_path = self.paths[path_id].took_sticky.then_some(path_id);
+            let waited = self.describe_wait(queue_id, sticky_path, lane, &entry, now);
+            self.count_message_of_path(path_id, &entry, now);
             return Some(Job {
                 lane: self.lanes[lane].key.clone(),
                 entry,
@@ -262,32 +264,32 @@ impl Schedule {
             }
             let Some((lane, entry)) = popped else { break None };
             if !is_exempt {
-                self.pass_server(lane, entry.server_id, now);
+                self.count_message_of_server(lane, entry.server_id, now);
             }
-            match self.keeper(path_id, lane, &entry, now) {
-                Some(keeper) => self.paths[keeper].kept.push(lane, entry),
+            match self.find_sticky_path(path_id, lane, &entry, now) {
+                Some(sticky_path) => self.paths[sticky_path].sticky_retries.push(lane, entry),
                 None => break Some((lane, entry)),
             }
             has_moved = true;
         };
         if popped.is_some() {
-            self.paths[path_id].took_kept = false;
+            self.paths[path_id].took_sticky = false;
         }
         if has_moved {
-            self.pump_kept(queue_id, now);
+            self.pump_sticky(queue_id, now);
         }
         popped
     }
 
     /// One message leaves the queue, perhaps to wait for its source address. It counts towards the rates of its server
     /// and lane from now on.
-    fn pass_server(&mut self, lane: usize, server: ServerId, now: Timestamp) {
-        self.gates.pass(&self.lanes[lane].scopes, now);
+    fn count_message_of_server(&mut self, lane: usize, server: ServerId, now: Timestamp) {
+        self.gates.count_message(&self.lanes[lane].scopes, now);
         if let Some(server_gate) = self.servers.get_mut(&server) {
-            self.gates.pass(&server_gate.scope, now);
-            server_gate.pass(now);
+            self.gates.count_message(&server_gate.scope, now);
+            server_gate.count_message(now);
             if let Some(account) = server_gate.paced_account
-                && let Some((at, next)) = self.accounts.pass(account, server, now)
+                && let Some((at, next)) = self.accounts.count_message(account, server, now)
             {
                 self.wake_server_by(next, at);
             }
@@ -296,15 +298,15 @@ impl Schedule {
     }
 
     /// One message leaves on this path.
-    fn pass(&mut self, path_id: usize, entry: &Entry, now: Timestamp) {
-        self.share_out(path_id, now);
+    fn count_message_of_path(&mut self, path_id: usize, entry: &Entry, now: Timestamp) {
+        self.credit_addresses(path_id, now);
         let source = self.paths[path_id].source;
         self.note_carried_server(path_id, entry.server_id);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         if route.is_exempt {
             return;
         }
-        self.gates.pass(&self.paths[path_id].scopes, now);
+        self.gates.count_message(&self.paths[path_id].scopes, now);
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         source_site.connection_limit.on_send(now);
         source_site.standstill.on_send(now);
@@ -316,10 +318,10 @@ impl Schedule {
             source_provider.rate.on_send(now);
         }
         if let Some(limit) = &mut source_provider.limit {
-            limit.take(now);
+            limit.count(now);
         }
         let counted = CountedSource { id: source, provider: Arc::clone(&route.rules.group) };
-        self.sources.take(&counted);
+        self.sources.count_being_sent(&counted);
         if self.sources.is_exhausted(self.queues[self.paths[path_id].queue].pool, &counted.provider) {
             self.overflow(now);
         }
@@ -348,15 +350,15 @@ impl Admission for SendAdmission<'_> {
             .block(self.accounts, self.now)
             .or_else(|| self.gates.block(&server_gate.scope, self.now));
         let Some(block) = block else { return true };
-        if let (Why::AccountRate { .. }, Some(account)) = (&block.why, server_gate.paced_account) {
+        if let (BlockCause::AccountRate { .. }, Some(account)) = (&block.cause, server_gate.paced_account) {
             self.accounts.wait(account, server);
         }
-        server_gate.parked_in.insert(self.queue);
+        server_gate.removed_from_rings.insert(self.queue);
         if let Some(until) = block.until.filter(|until| server_gate.wake_at.is_none_or(|at| *until < at)) {
             server_gate.wake_at = Some(until);
             self.wakes.push((until, Wake::Server(server)));
         }
-        server_gate.last_block = Some(SeenBlock::new(block.why, self.now));
+        server_gate.last_block = Some(SeenBlock::new(block.cause, self.now));
         false
     }
 
@@ -367,9 +369,9 @@ impl Admission for SendAdmission<'_> {
         let state = &mut self.lanes[lane];
         let block =
             self.gates.block(&state.scopes, self.now).or_else(|| state.trouble_block(server, self.now));
-        let Some(Block { until, why }) = block else { return true };
-        state.last_block = Some(SeenBlock::new(why, self.now));
-        state.parked_in.insert((self.queue, server));
+        let Some(Block { until, cause }) = block else { return true };
+        state.last_block = Some(SeenBlock::new(cause, self.now));
+        state.removed_from_rings.insert((self.queue, server));
         if let Some(until) = until.filter(|until| state.wake_at.is_none_or(|at| *until < at)) {
             state.wake_at = Some(until);
             self.wakes.push((until, Wake::Lane(lane)));

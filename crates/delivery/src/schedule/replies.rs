@@ -7,7 +7,7 @@ use std::time::Duration;
 use postroad_mail::{ReplyPhase, Signal};
 use postroad_model::{DomainName, ServerId, Timestamp};
 
-use super::block::Why;
+use super::block::BlockCause;
 use super::{Greylisting, LaneKey, Schedule};
 use crate::pacing::{Evidence, Reason};
 use crate::route::Route;
@@ -32,7 +32,7 @@ const TOO_FAST_DOMAINS: usize = 2;
 /// Refusals in a row that stop a source address at a site, if the domain accepts mail from another address of the pool.
 const ADDRESS_REFUSALS: u32 = 2;
 /// How long an acceptance from another address of the pool counts.
-const OTHER_ADDRESS_ACCEPTED_WITHIN: Duration = Duration::from_hours(1);
+const OTHER_ADDRESS_ACCEPTED_AGE_MAX: Duration = Duration::from_hours(1);
 /// Greylisted messages whose retry is brought forward still wait this many times the estimated greylisting time.
 const GREYLIST_MARGIN: f64 = 1.02;
 
@@ -42,7 +42,7 @@ pub(crate) struct RefusalReply<'a> {
     /// Lane of the message that was refused, or that the refused connection was for.
     pub(crate) lane: &'a LaneKey,
     pub(crate) server: ServerId,
-    pub(crate) greylisted: Option<Greylisting>,
+    pub(crate) greylisting: Option<Greylisting>,
     /// The command that was refused.
     pub(crate) phase: ReplyPhase,
     /// Effect on other messages.
@@ -62,7 +62,7 @@ pub(crate) struct Reaction {
 
 impl Schedule {
     /// A message was accepted: more connections may be tried, and paused messages continue.
-    pub(crate) fn accepted(&mut self, path_id: usize, lane: &LaneKey, server: ServerId, now: Timestamp) {
+    pub(crate) fn on_accepted(&mut self, path_id: usize, lane: &LaneKey, server: ServerId, now: Timestamp) {
         let path = &mut self.paths[path_id];
         path.ramp = path.ramp.saturating_add(1).min(1_000);
         let (queue, source_site_id, source) = (path.queue, path.source_site, path.source);
@@ -73,7 +73,7 @@ impl Schedule {
         }
         let source_site = &mut self.source_sites[source_site_id];
         let was_paused = source_site.rate.is_paused();
-        source_site.rate.accepted(now);
+        source_site.rate.on_accepted(now);
         source_site.refusing_domains.clear();
         source_site.too_fast_domains.clear();
         source_site.domains.note(&lane.domain);
@@ -85,7 +85,7 @@ impl Schedule {
         let mut provider_was_stopped = false;
         if source_provider.has_several_sites {
             provider_was_stopped = source_provider.standstill.end() || source_provider.rate.is_paused();
-            source_provider.rate.accepted(now);
+            source_provider.rate.on_accepted(now);
             source_provider.too_fast_sites.clear();
             source_provider.refusing_sites.clear();
             source_provider.refusing_domains.clear();
@@ -107,7 +107,7 @@ impl Schedule {
 
     /// A message was refused. Call this also if the refusal has no effect on other messages, so that a probe gets its
     /// reply.
-    pub(crate) fn refused(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) -> Reaction {
+    pub(crate) fn on_refused(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) -> Reaction {
         let source_site_id = self.paths[path_id].source_site;
         self.note_reply(path_id, now);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
@@ -115,38 +115,39 @@ impl Schedule {
             return Reaction::default();
         }
         let is_about_domain = reply.signal == Some(Signal::TooFast) && self.is_about_domain(path_id, reply);
-        let provider_was_stopped = self.provider_replied(path_id, &route, reply.signal, now);
+        let provider_was_stopped = self.on_provider_reply(path_id, &route, reply.signal, now);
         let source_site = &mut self.source_sites[source_site_id];
         source_site.domains.note(&reply.lane.domain);
         let mut retry_after = None;
         match reply.signal {
-            Some(Signal::TooFast) if is_about_domain => self.domain_is_too_fast(path_id, reply, now),
-            Some(Signal::TooFast) => self.too_fast(path_id, reply, now),
+            Some(Signal::TooFast) if is_about_domain => self.on_domain_too_fast(path_id, reply, now),
+            Some(Signal::TooFast) => self.on_too_fast(path_id, reply, now),
             Some(Signal::TooManyConnections) => {
                 let others = source_site.open.saturating_sub(1);
-                source_site.connection_limit.refused(others, reply.reason, now);
+                source_site.connection_limit.on_refused(others, reply.reason, now);
                 source_site.evidence_at = Some(now);
-                source_site.rate.passed(now);
+                source_site.rate.on_other_reply(now);
             }
             Some(Signal::Reputation | Signal::Content | Signal::RecipientPolicy) => {
-                source_site.rate.passed(now);
-                self.refused_by_policy(path_id, reply, now);
+                source_site.rate.on_other_reply(now);
+                self.on_policy_refusal(path_id, reply, now);
             }
             Some(Signal::ConnectionUsedUp | Signal::Greylisted) | None => {
                 if reply.signal == Some(Signal::Greylisted) {
-                    retry_after = match reply.greylisted {
+                    retry_after = match reply.greylisting {
                         None => source_site.greylist.pause(&self.pauses),
-                        Some(greylisted) => {
+                        Some(greylisting) => {
                             source_site.evidence_at = Some(now);
-                            if let Some(wait) = greylisted.planned_wait(now) {
+                            if let Some(wait) = greylisting.planned_wait(now) {
                                 source_site.greylist.refused_after(wait);
                             }
-                            let lasts = source_site.greylist.estimate(&self.pauses);
-                            lasts.and_then(|lasts| lasts.checked_sub(now.since(greylisted.first)))
+                            let greylist_time = source_site.greylist.estimate(&self.pauses);
+                            greylist_time
+                                .and_then(|time| time.checked_sub(now.since(greylisting.first_refused_at)))
                         }
                     };
                 }
-                source_site.rate.passed(now);
+                source_site.rate.on_other_reply(now);
                 source_site.standstill.end();
                 self.clear_trouble(reply.lane, reply.server, now);
             }
@@ -161,7 +162,7 @@ impl Schedule {
 
     /// A message was refused. Unless the reply is "too fast", it may end a pause or standstill of the whole provider.
     /// Returns whether it ended one.
-    fn provider_replied(
+    fn on_provider_reply(
         &mut self,
         path_id: usize,
         route: &Route,
@@ -173,7 +174,7 @@ impl Schedule {
             return false;
         }
         let was_paused = source_provider.rate.is_paused();
-        source_provider.rate.passed(now);
+        source_provider.rate.on_other_reply(now);
         let is_neutral = matches!(signal, Some(Signal::ConnectionUsedUp | Signal::Greylisted) | None);
         let was_stopped = is_neutral && source_provider.standstill.end();
         was_stopped || (was_paused && !source_provider.rate.is_paused())
@@ -194,24 +195,24 @@ impl Schedule {
 
     /// Counts the refusal against the domain, which is stopped after `DOMAIN_REFUSALS` in a row. If mail to another
     /// domain of the site is refused as too fast as well, and nothing is accepted in between, slows the site instead.
-    fn domain_is_too_fast(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
+    fn on_domain_too_fast(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         let domains = &mut source_site.too_fast_domains;
         domains.add(hash_of(&reply.lane.domain), reply.server, now);
-        if domains.parts() >= TOO_FAST_DOMAINS {
+        if domains.part_count() >= TOO_FAST_DOMAINS {
             domains.clear();
-            return self.too_fast(path_id, reply, now);
+            return self.on_too_fast(path_id, reply, now);
         }
-        source_site.rate.passed(now);
+        source_site.rate.on_other_reply(now);
         source_site.standstill.end();
-        self.domain_refused(reply, now);
+        self.on_domain_refused(reply, now);
     }
 
-    fn domain_refused(&mut self, reply: RefusalReply<'_>, now: Timestamp) {
+    fn on_domain_refused(&mut self, reply: RefusalReply<'_>, now: Timestamp) {
         if let Some(lane) = self.lane_ids.get(reply.lane) {
             let trouble = &mut self.lanes[*lane].trouble;
             self.troubled_lanes += usize::from(trouble.is_clear());
-            trouble.refused(reply.server, DOMAIN_REFUSALS, reply.reason, now);
+            trouble.on_refused(reply.server, DOMAIN_REFUSALS, reply.reason, now);
         }
     }
 
@@ -226,15 +227,15 @@ impl Schedule {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
-        let stopped = match reply.signal? {
+        let stopped_mail = match reply.signal? {
             Signal::TooFast if !is_about_domain => {
-                let of_site = source_site.rate.per_minute(now);
+                let site_rate = source_site.rate.per_minute(now);
                 let source_provider = self.source_provider(source, &route);
                 let per_minute = source_provider.rate.per_minute(now);
-                let of_provider = per_minute.filter(|_| source_provider.has_several_sites);
-                let (receiver, per_minute) = match of_provider {
+                let provider_rate = per_minute.filter(|_| source_provider.has_several_sites);
+                let (receiver, per_minute) = match provider_rate {
                     Some(per_minute) => (&route.provider, per_minute),
-                    None => (&route.site, of_site?),
+                    None => (&route.site, site_rate?),
                 };
                 return Some(format!(
                     "mail to {receiver} from this address is slowed to about {per_minute:.0} messages a minute"
@@ -246,29 +247,30 @@ impl Schedule {
                 return Some(format!("mail to {site} from this address uses at most {limit} connections"));
             }
             Signal::Greylisted => {
-                let lasts = source_site.greylist.known()?;
+                let greylist_time = source_site.greylist.known()?;
                 let site = &route.site;
-                return Some(format!("{site} greylists messages for about {} s", lasts.as_secs()));
+                return Some(format!("{site} greylists messages for about {} s", greylist_time.as_secs()));
             }
             Signal::TooFast | Signal::Reputation | Signal::Content | Signal::RecipientPolicy => {
-                let of_site = source_site.standstill.is_stopped().then(|| route.site.to_string());
+                let stopped_site = source_site.standstill.is_stopped().then(|| route.site.to_string());
                 let source_provider = self.source_provider(source, &route);
-                let of_provider = source_provider.standstill.is_stopped().then(|| route.provider.to_string());
+                let stopped_provider =
+                    source_provider.standstill.is_stopped().then(|| route.provider.to_string());
                 let lane = self.lane_ids.get(reply.lane).map(|lane| &self.lanes[*lane]);
-                let of_domain = lane.filter(|lane| lane.trouble.is_stopped(reply.server));
-                of_provider
-                    .or(of_site)
+                let stopped_lane = lane.filter(|lane| lane.trouble.is_stopped(reply.server));
+                stopped_provider
+                    .or(stopped_site)
                     .map(|receiver| format!("{receiver} from this address"))
-                    .or_else(|| of_domain.map(|lane| lane.key.domain.to_string()))?
+                    .or_else(|| stopped_lane.map(|lane| lane.key.domain.to_string()))?
             }
             Signal::ConnectionUsedUp => return None,
         };
-        Some(format!("mail to {stopped} is stopped, and one message at a time tries again"))
+        Some(format!("mail to {stopped_mail} is stopped, and one message at a time tries again"))
     }
 
     /// A greylisted message was accepted. Other messages that would wait longer than necessary become due earlier.
-    pub(crate) fn greylisting_over(&mut self, path_id: usize, greylisted: Greylisting, now: Timestamp) {
-        let Some(wait) = greylisted.planned_wait(now) else { return };
+    pub(crate) fn on_greylisting_over(&mut self, path_id: usize, greylisting: Greylisting, now: Timestamp) {
+        let Some(wait) = greylisting.planned_wait(now) else { return };
         let path = &self.paths[path_id];
         let (queue, source) = (path.queue, path.source);
         let source_site = &mut self.source_sites[path.source_site];
@@ -277,20 +279,22 @@ impl Schedule {
         let before = greylist.estimate(&self.pauses);
         greylist.accepted_after(wait);
         let after = greylist.estimate(&self.pauses);
-        let Some(lasts) = after.filter(|lasts| before.is_none_or(|before| *lasts < before)) else {
+        let Some(greylist_time) =
+            after.filter(|greylist_time| before.is_none_or(|before| *greylist_time < before))
+        else {
             return;
         };
         let lanes = &self.lanes;
         self.timeline.bring_forward(|lane, entry| {
             let is_at_site = lanes[lane].queue() == Some(queue);
             let may_use_source = entry.source.is_none_or(|kept| kept == source);
-            let greylisted = entry.greylisted.filter(|_| is_at_site && may_use_source)?;
-            Some(greylisted.first.plus(lasts.mul_f64(GREYLIST_MARGIN)))
+            let greylisting = entry.greylisting.filter(|_| is_at_site && may_use_source)?;
+            Some(greylisting.first_refused_at.plus(greylist_time.mul_f64(GREYLIST_MARGIN)))
         });
     }
 
     /// The greeting refused the connection. Returns whether the message only waits, because it was not offered.
-    pub(crate) fn connection_refused(
+    pub(crate) fn on_connection_refused(
         &mut self,
         path_id: usize,
         reply: RefusalReply<'_>,
@@ -303,13 +307,13 @@ impl Schedule {
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         match reply.signal {
             Some(Signal::TooManyConnections | Signal::ConnectionUsedUp) => {
-                source_site.connection_limit.refused(source_site.open, reply.reason, now);
+                source_site.connection_limit.on_refused(source_site.open, reply.reason, now);
                 source_site.evidence_at = Some(now);
             }
-            Some(Signal::TooFast) => self.too_fast(path_id, reply, now),
+            Some(Signal::TooFast) => self.on_too_fast(path_id, reply, now),
             // A refusal before any recipient was named is about the whole site.
             Some(Signal::Reputation) => {
-                if source_site.standstill.refused(1, reply.reason, now) {
+                if source_site.standstill.on_refused(1, reply.reason, now) {
                     self.note_stopped_site(path_id, reply, now);
                 }
             }
@@ -318,53 +322,54 @@ impl Schedule {
         true
     }
 
-    fn too_fast(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
+    /// Slows the site, and also the provider if several of its sites replied "too fast".
+    fn on_too_fast(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let (source_site, source) = (self.paths[path_id].source_site, self.paths[path_id].source);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
-        self.source_sites[source_site].rate.refused_too_fast(reply.reason, now);
+        self.source_sites[source_site].rate.on_too_fast(reply.reason, now);
         self.source_sites[source_site].evidence_at = Some(now);
         self.source_sites[source_site].standstill.end();
         let source_provider = self.source_provider(source, &route);
         if source_provider.has_several_sites {
             source_provider.too_fast_sites.add(hash_of(&route.site), reply.server, now);
             if applies_to_provider(&source_provider.too_fast_sites) {
-                source_provider.rate.refused_too_fast(reply.reason, now);
+                source_provider.rate.on_too_fast(reply.reason, now);
                 source_provider.too_fast_sites.clear();
             }
         }
     }
 
     /// Refused for reputation, content or policy. Stops the domain first; wider scopes only on more evidence.
-    fn refused_by_policy(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
-        let is_address =
+    fn on_policy_refusal(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
+        let refuses_address =
             reply.signal == Some(Signal::Reputation) && self.is_about_address(path_id, reply, now);
-        if !is_address {
-            self.domain_refused(reply, now);
+        if !refuses_address {
+            self.on_domain_refused(reply, now);
         }
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
-        if is_address && source_site.standstill.refused(ADDRESS_REFUSALS, reply.reason, now) {
+        if refuses_address && source_site.standstill.on_refused(ADDRESS_REFUSALS, reply.reason, now) {
             self.note_stopped_site(path_id, reply, now);
         }
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         let domains = &mut source_site.refusing_domains;
         domains.add(hash_of(&reply.lane.domain), reply.server, now);
-        let by_several = domains.servers() >= SITE_SERVERS && domains.parts() >= SITE_DOMAINS;
+        let by_several = domains.server_count() >= SITE_SERVERS && domains.part_count() >= SITE_DOMAINS;
         let by_one = reply.signal == Some(Signal::Reputation)
-            && domains.parts() >= SITE_DOMAINS_OF_ONE_SERVER
+            && domains.part_count() >= SITE_DOMAINS_OF_ONE_SERVER
             && !source_site.paths.iter().any(|path| {
                 let queue = &self.queues[self.paths[*path].queue];
                 queue.waiting.count() > queue.waiting.count_of(reply.server)
             });
-        let is_stopped = source_site.standstill.is_stopped() && !is_address;
+        let is_stopped = source_site.standstill.is_stopped() && !refuses_address;
         source_site.standstill.note_server(reply.server);
-        if (by_several || by_one || is_stopped) && source_site.standstill.refused(1, reply.reason, now) {
+        if (by_several || by_one || is_stopped) && source_site.standstill.on_refused(1, reply.reason, now) {
             if !by_several {
                 source_site.standstill.set_only_server(reply.server);
             }
             self.note_stopped_site(path_id, reply, now);
         }
         if reply.signal == Some(Signal::Reputation) {
-            self.provider_refused_by_policy(path_id, reply, now);
+            self.on_policy_refusal_at_provider(path_id, reply, now);
         }
     }
 
@@ -373,7 +378,7 @@ impl Schedule {
         let lane = self.lane_ids.get(reply.lane).map(|lane| &self.lanes[*lane]);
         let Some((other, at)) = lane.and_then(|lane| lane.accepted_from) else { return false };
         let path = &self.paths[path_id];
-        if other == path.source || now.since(at) > OTHER_ADDRESS_ACCEPTED_WITHIN {
+        if other == path.source || now.since(at) > OTHER_ADDRESS_ACCEPTED_AGE_MAX {
             return false;
         }
         let paths = &self.queues[path.queue].paths;
@@ -381,14 +386,16 @@ impl Schedule {
         let found = paths.iter().copied().find(is_of_other);
         found.is_some_and(|other| {
             let block = self.path_block(other, now);
-            block.is_none_or(|block| matches!(block.why, Why::TooFast { .. } | Why::ProviderRate { .. }))
+            block.is_none_or(|block| {
+                matches!(block.cause, BlockCause::TooFast { .. } | BlockCause::ProviderRate { .. })
+            })
         })
     }
 
     /// Many domains of a provider have their own site, so refusals by one say nothing about the others. The refusal
     /// applies to the provider if several domains refuse the address for several servers, and none accepts anything in
     /// between. More domains are enough for one server, if no other server has mail for the provider.
-    fn provider_refused_by_policy(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
+    fn on_policy_refusal_at_provider(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let source_provider = self.source_provider(source, &route);
@@ -397,13 +404,13 @@ impl Schedule {
         }
         let domains = &mut source_provider.refusing_domains;
         domains.add(hash_of(&reply.lane.domain), reply.server, now);
-        let by_several = domains.parts() >= PROVIDER_DOMAINS && domains.servers() >= SITE_SERVERS;
-        let by_one = domains.parts() >= PROVIDER_DOMAINS_OF_ONE_SERVER;
+        let by_several = domains.part_count() >= PROVIDER_DOMAINS && domains.server_count() >= SITE_SERVERS;
+        let by_one = domains.part_count() >= PROVIDER_DOMAINS_OF_ONE_SERVER;
         let is_stopped = source_provider.standstill.is_stopped();
         source_provider.standstill.note_server(reply.server);
         if by_several || is_stopped || (by_one && self.is_alone_at(&route.provider, reply.server)) {
             let standstill = &mut self.source_provider(source, &route).standstill;
-            if standstill.refused(1, reply.reason, now) && !by_several {
+            if standstill.on_refused(1, reply.reason, now) && !by_several {
                 standstill.set_only_server(reply.server);
             }
         }
@@ -422,7 +429,7 @@ impl Schedule {
         if source_provider.has_several_sites {
             source_provider.refusing_sites.add(hash_of(&route.site), reply.server, now);
             if applies_to_provider(&source_provider.refusing_sites) {
-                source_provider.standstill.refused(1, reply.reason, now);
+                source_provider.standstill.on_refused(1, reply.reason, now);
             }
         }
     }
@@ -478,7 +485,7 @@ impl SeenDomains {
 
 /// Whether enough sites refused mail of several servers to conclude that the whole provider does.
 fn applies_to_provider(sites: &Evidence) -> bool {
-    sites.parts() >= PROVIDER_SITES && sites.servers() >= SITE_SERVERS
+    sites.part_count() >= PROVIDER_SITES && sites.server_count() >= SITE_SERVERS
 }
 
 fn hash_of(name: &impl Hash) -> u64 {

@@ -7,9 +7,9 @@ use postroad_model::{AccountId, GateScope, SendRate, ServerId, Timestamp};
 use postroad_store::ServerDelivery;
 
 use super::account_pace::AccountPaces;
-use super::block::{Block, Why};
-use super::bucket::Bucket;
-use super::waited::SeenBlock;
+use super::block::{Block, BlockCause};
+use super::even_pace::EvenPace;
+use super::wait_cause::SeenBlock;
 
 #[derive(Debug)]
 pub(super) struct ServerGate {
@@ -18,11 +18,11 @@ pub(super) struct ServerGate {
     suspended_reason: Option<String>,
     pub(super) chosen_pool: Option<postroad_model::PoolId>,
     /// Send rate, number of nodes that share it, and the pace of this node.
-    rate: Option<(SendRate, u32, Bucket)>,
+    rate: Option<(SendRate, u32, EvenPace)>,
     /// The server's account, if the account has a send rate.
     pub(super) paced_account: Option<AccountId>,
     /// Site queues from whose ring the server was removed.
-    pub(super) parked_in: BTreeSet<usize>,
+    pub(super) removed_from_rings: BTreeSet<usize>,
     /// The site queue that the server was readmitted to last, if it has a send rate.
     pub(super) last_readmitted: usize,
     /// Time of the server's next wake-up.
@@ -39,7 +39,7 @@ impl ServerGate {
             chosen_pool: None,
             rate: None,
             paced_account: None,
-            parked_in: BTreeSet::new(),
+            removed_from_rings: BTreeSet::new(),
             last_readmitted: 0,
             wake_at: None,
             last_block: None,
@@ -65,7 +65,7 @@ impl ServerGate {
         if current == rate.map(|rate| (rate, nodes)) {
             return false;
         }
-        self.rate = rate.map(|rate| (rate, nodes, Bucket::of_rate(rate, nodes)));
+        self.rate = rate.map(|rate| (rate, nodes, EvenPace::of_rate(rate, nodes)));
         true
     }
 
@@ -85,27 +85,30 @@ impl ServerGate {
 
     pub(super) fn block(&self, accounts: &AccountPaces, now: Timestamp) -> Option<Block> {
         if let Some(reason) = &self.suspended_reason {
-            return Some(Block { until: None, why: Why::ServerSuspended { reason: reason.clone() } });
+            return Some(Block {
+                until: None,
+                cause: BlockCause::ServerSuspended { reason: reason.clone() },
+            });
         }
         self.rate_block(now).or_else(|| accounts.block(self.paced_account?, self.id, now))
     }
 
     fn rate_block(&self, now: Timestamp) -> Option<Block> {
-        let (rate, _, bucket) = self.rate.as_ref()?;
-        let until = bucket.blocked_until(now)?;
-        Some(Block { until: Some(until), why: Why::ServerRate { rate: rate.to_string() } })
+        let (rate, _, pace) = self.rate.as_ref()?;
+        let until = pace.blocked_until(now)?;
+        Some(Block { until: Some(until), cause: BlockCause::ServerRate { rate: rate.to_string() } })
     }
 
     pub(super) fn shift_back(&mut self, by: Duration) {
         self.wake_at = None;
-        if let Some((_, _, bucket)) = &mut self.rate {
-            bucket.shift_back(by);
+        if let Some((_, _, pace)) = &mut self.rate {
+            pace.shift_back(by);
         }
     }
 
-    pub(super) fn pass(&mut self, now: Timestamp) {
-        if let Some((_, _, bucket)) = &mut self.rate {
-            bucket.take(now);
+    pub(super) fn count_message(&mut self, now: Timestamp) {
+        if let Some((_, _, pace)) = &mut self.rate {
+            pace.count(now);
         }
     }
 }

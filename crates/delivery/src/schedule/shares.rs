@@ -24,7 +24,7 @@ pub(super) struct Shares {
     /// Messages by which an address is behind its share; negative if it is ahead.
     owed: HashMap<SourceId, f64>,
     /// Connection tasks that will ask for work in a moment.
-    coming: HashMap<SourceId, i64>,
+    expected_requests: HashMap<SourceId, i64>,
 }
 
 impl Shares {
@@ -45,11 +45,11 @@ impl Shares {
 
     /// Messages that the address is owed, less those that its connections will take in a moment.
     fn owed_soon(&self, source: SourceId) -> f64 {
-        self.owed(source) - self.coming.get(&source).copied().unwrap_or(0) as f64
+        self.owed(source) - self.expected_requests.get(&source).copied().unwrap_or(0) as f64
     }
 
-    pub(super) fn change_coming(&mut self, source: SourceId, by: i64) {
-        *self.coming.entry(source).or_default() += by;
+    pub(super) fn change_expected_requests(&mut self, source: SourceId, by: i64) {
+        *self.expected_requests.entry(source).or_default() += by;
     }
 }
 
@@ -101,7 +101,7 @@ impl Schedule {
     }
 
     /// Counts a message that leaves on this path: credits all addresses that could have taken it.
-    pub(super) fn share_out(&mut self, path_id: usize, now: Timestamp) {
+    pub(super) fn credit_addresses(&mut self, path_id: usize, now: Timestamp) {
         let taker = self.paths[path_id].source;
         let weight = self.weight(taker);
         self.paths[path_id].progress += 1.0 / weight;
@@ -126,11 +126,11 @@ impl Schedule {
 
     /// Removes addresses that no longer exist; new ones start at zero.
     pub(super) fn sweep_shares(&mut self) {
-        let mut coming = HashMap::new();
+        let mut expected_requests = HashMap::new();
         for (_, path) in &self.paths {
-            *coming.entry(path.source).or_default() += i64::from(path.coming());
+            *expected_requests.entry(path.source).or_default() += i64::from(path.expected_requests());
         }
-        self.shares.coming = coming;
+        self.shares.expected_requests = expected_requests;
         self.shares.owed.retain(|source, _| self.sources.find(*source).is_some());
     }
 }

@@ -13,7 +13,7 @@ const COST_MAX: i64 = 8;
 const BYTES_PER_TURN: u64 = 256 << 10;
 
 /// Turns that a message of this size takes.
-pub(crate) fn cost(bytes: u64) -> i64 {
+pub(crate) fn turn_cost(bytes: u64) -> i64 {
     (1 + (bytes / BYTES_PER_TURN) as i64).min(COST_MAX)
 }
 
@@ -29,7 +29,7 @@ pub(super) struct SiteQueue {
 struct ServerQueue {
     in_ring: bool,
     /// Whether the admission blocks the server, until `readmit_server`.
-    is_parked: bool,
+    is_blocked: bool,
     /// Turns left; negative while the server waits as many turns as its large messages cost.
     deficit: i64,
     ring: VecDeque<usize>,
@@ -67,14 +67,14 @@ impl SiteQueue {
     }
 
     /// Whether this message waits in the queue. Looks at all messages of its server.
-    pub(super) fn holds(&self, server: ServerId, message: MessageId) -> bool {
+    pub(super) fn contains(&self, server: ServerId, message: MessageId) -> bool {
         let lanes =
             self.servers.get(&server).into_iter().flat_map(|server_queue| server_queue.lanes.values());
         lanes.flat_map(|lane| lane.entries.iter()).any(|entry| entry.message_id == message)
     }
 
     /// Whether this message waits in the queue, in this lane.
-    pub(super) fn holds_in_lane(&self, lane: usize, server: ServerId, message: MessageId) -> bool {
+    pub(super) fn contains_in_lane(&self, lane: usize, server: ServerId, message: MessageId) -> bool {
         let queue = self.servers.get(&server).and_then(|server_queue| server_queue.lanes.get(&lane));
         queue.is_some_and(|queue| queue.entries.iter().any(|entry| entry.message_id == message))
     }
@@ -117,7 +117,7 @@ impl SiteQueue {
     fn add_to_ring(&mut self, server: ServerId) {
         if let Some(server_queue) = self.servers.get_mut(&server)
             && !server_queue.in_ring
-            && !server_queue.is_parked
+            && !server_queue.is_blocked
             && !server_queue.ring.is_empty()
         {
             server_queue.in_ring = true;
@@ -129,7 +129,7 @@ impl SiteQueue {
         while let Some(server) = self.ring.front().copied() {
             let server_queue = self.servers.get_mut(&server)?;
             if !admission.admits_server(server) {
-                (server_queue.in_ring, server_queue.is_parked) = (false, true);
+                (server_queue.in_ring, server_queue.is_blocked) = (false, true);
                 self.ring.pop_front();
                 continue;
             }
@@ -165,7 +165,7 @@ impl SiteQueue {
 
     pub(super) fn readmit_server(&mut self, server: ServerId) {
         if let Some(server_queue) = self.servers.get_mut(&server) {
-            server_queue.is_parked = false;
+            server_queue.is_blocked = false;
         }
         self.add_to_ring(server);
     }
@@ -197,11 +197,11 @@ impl SiteQueue {
     }
 
     /// Removes entries that have waited for long, of lanes and servers for which `is_blocked` is true: at most `limit`,
-    /// and `of_each` of each lane of a server.
+    /// and `per_lane_max` of each lane of a server.
     pub(super) fn take_late(
         &mut self,
         limit: usize,
-        of_each: usize,
+        per_lane_max: usize,
         is_blocked: impl Fn(usize, ServerId) -> bool,
         bound: LateBound,
     ) -> Vec<(usize, Entry)> {
@@ -211,7 +211,7 @@ impl SiteQueue {
                 if taken.len() >= limit || !is_blocked(*lane, *server) {
                     continue;
                 }
-                let late = queue.entries.take_late(of_each.min(limit - taken.len()), bound);
+                let late = queue.entries.take_late(per_lane_max.min(limit - taken.len()), bound);
                 server_queue.waiting -= late.len();
                 self.waiting -= late.len();
                 taken.extend(late.into_iter().map(|entry| (*lane, entry)));
@@ -260,8 +260,8 @@ impl ServerQueue {
             } else {
                 self.ring.push_back(lane);
             }
-            let size = entry.work.as_ref().map_or(0, |work| work.size());
-            self.deficit = if self.deficit < 0 { self.deficit } else { 1 } - cost(size);
+            let size = entry.loaded_message.as_ref().map_or(0, |loaded_message| loaded_message.size());
+            self.deficit = if self.deficit < 0 { self.deficit } else { 1 } - turn_cost(size);
             return Some((lane, entry));
         }
         None
@@ -301,16 +301,16 @@ mod tests {
             attempts: 0,
             chosen_pool: None,
             source: None,
-            greylisted: None,
-            announce_at: None,
+            greylisting: None,
+            delay_notice_at: None,
             was_tried_before_claim: false,
             was_aborted: false,
-            begun: false,
-            work: None,
+            is_begun: false,
+            loaded_message: None,
         }
     }
 
-    fn popped(queue: &mut SiteQueue, admission: &mut TestAdmission) -> Vec<(i64, i64)> {
+    fn pop_all(queue: &mut SiteQueue, admission: &mut TestAdmission) -> Vec<(i64, i64)> {
         std::iter::from_fn(|| queue.pop(admission)).map(|(_, e)| (e.server_id.0, e.message_id.0)).collect()
     }
 
@@ -330,7 +330,7 @@ mod tests {
         let mut queue = SiteQueue::default();
         (0..10).for_each(|id| queue.push((id % 2) as usize, entry(1, id)));
         let order: Vec<_> =
-            popped(&mut queue, &mut TestAdmission::default()).into_iter().map(|(_, id)| id).collect();
+            pop_all(&mut queue, &mut TestAdmission::default()).into_iter().map(|(_, id)| id).collect();
         let lane = |parity| order.iter().copied().filter(|id| id % 2 == parity).collect::<Vec<_>>();
         assert_eq!(lane(0), [0, 2, 4, 6, 8]);
         assert_eq!(lane(1), [1, 3, 5, 7, 9]);
@@ -346,14 +346,14 @@ mod tests {
         }
         let mut admission = TestAdmission::default();
         admission.closed_servers.insert(ServerId(1));
-        assert_eq!(popped(&mut queue, &mut admission), [(2, 10), (2, 11), (2, 12)]);
+        assert_eq!(pop_all(&mut queue, &mut admission), [(2, 10), (2, 11), (2, 12)]);
         assert!(!queue.has_turns());
         // New mail of a blocked server does not return it to the ring.
         queue.push(0, entry(1, 3));
         assert!(!queue.has_turns());
         admission.closed_servers.clear();
         queue.readmit_server(ServerId(1));
-        assert_eq!(popped(&mut queue, &mut admission), [(1, 0), (1, 1), (1, 2), (1, 3)]);
+        assert_eq!(pop_all(&mut queue, &mut admission), [(1, 0), (1, 1), (1, 2), (1, 3)]);
     }
 
     #[test]
@@ -363,14 +363,14 @@ mod tests {
         queue.push(1, entry(1, 2));
         let mut admission = TestAdmission::default();
         admission.closed_lanes.insert(0);
-        assert_eq!(popped(&mut queue, &mut admission), [(1, 2)]);
+        assert_eq!(pop_all(&mut queue, &mut admission), [(1, 2)]);
         queue.push(1, entry(1, 3));
-        assert_eq!(popped(&mut queue, &mut admission), [(1, 3)]);
+        assert_eq!(pop_all(&mut queue, &mut admission), [(1, 3)]);
         queue.push(1, entry(1, 4));
         assert_eq!(queue.count(), 2);
         admission.closed_lanes.clear();
         queue.readmit_lane(0, ServerId(1));
-        let mut rest = popped(&mut queue, &mut admission);
+        let mut rest = pop_all(&mut queue, &mut admission);
         rest.sort_unstable();
         assert_eq!(rest, [(1, 1), (1, 4)]);
     }
@@ -397,6 +397,6 @@ mod tests {
         queue.push(0, entry(2, 3));
         assert_eq!(queue.remove_lane(0).len(), 2);
         assert_eq!(queue.count(), 1);
-        assert_eq!(popped(&mut queue, &mut TestAdmission::default()), [(1, 2)]);
+        assert_eq!(pop_all(&mut queue, &mut TestAdmission::default()), [(1, 2)]);
     }
 }

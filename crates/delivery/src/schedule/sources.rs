@@ -133,22 +133,24 @@ impl Sources {
     }
 
     /// The pool of a message: its own, the server's, the shared one, or the default. The shared pool is used instead
-    /// while no address of the chosen pool may send. The shared pool is also used if `before`, the address of the last
+    /// while no address of the chosen pool may send. The shared pool is also used if `last_source`, the address of the last
     /// attempt, belongs to it because the message overflowed from a pool that is warming up.
     pub(super) fn choose(
         &self,
-        of_message: Option<PoolId>,
-        of_server: Option<PoolId>,
-        before: Option<SourceId>,
+        message_pool: Option<PoolId>,
+        server_pool: Option<PoolId>,
+        last_source: Option<SourceId>,
     ) -> PoolId {
         let has_sources = |pool: &PoolId| self.pools.get(pool).is_some_and(|pool| !pool.sources.is_empty());
-        let candidates = [of_message, of_server, self.shared];
+        let candidates = [message_pool, server_pool, self.shared];
         let chosen = candidates.into_iter().flatten().find(has_sources).unwrap_or(DEFAULT_POOL);
         let can_send =
-            |source: &Arc<Source>| before.is_some_and(|id| id == source.id) && source.quota != Some(0);
+            |source: &Arc<Source>| last_source.is_some_and(|id| id == source.id) && source.quota != Some(0);
         let is_warming = || self.of_pool(chosen).all(|source| source.quota.is_some());
         match self.shared {
-            Some(shared) if before.is_some() && is_warming() && self.of_pool(shared).any(can_send) => shared,
+            Some(shared) if last_source.is_some() && is_warming() && self.of_pool(shared).any(can_send) => {
+                shared
+            }
             Some(shared) if self.is_closed(chosen) && has_sources(&shared) => shared,
             _ => chosen,
         }
@@ -198,14 +200,14 @@ impl Sources {
     }
 
     /// A message is given to this source.
-    pub(super) fn take(&mut self, source: &CountedSource) {
+    pub(super) fn count_being_sent(&mut self, source: &CountedSource) {
         *count(&mut self.being_sent, source) += 1;
     }
 
     /// The outcome of a message is stored. The message counts only if it was sent.
-    pub(super) fn settled(&mut self, source: &CountedSource, sent: bool) {
+    pub(super) fn on_settled(&mut self, source: &CountedSource, was_sent: bool) {
         *count(&mut self.being_sent, source) -= 1;
-        if sent {
+        if was_sent {
             *count(&mut self.sent, source) += 1;
         }
     }

@@ -46,7 +46,7 @@ struct World {
     /// Whether receivers accept a message only when it comes from the same source for the second time.
     greylists: bool,
     /// Messages with the sources they came from, as a greylisting receiver remembers them.
-    greylisted: HashSet<(i64, i64)>,
+    greylisted_copies: HashSet<(i64, i64)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -103,7 +103,7 @@ impl World {
             dead: Vec::new(),
             rules,
             greylists: false,
-            greylisted: HashSet::new(),
+            greylisted_copies: HashSet::new(),
         }
     }
 
@@ -191,13 +191,13 @@ impl World {
         match event {
             Event::Resolved(lane, key) => {
                 let route = self.route(&key);
-                self.schedule.resolved(lane, route, self.now);
+                self.schedule.on_resolved(lane, route, self.now);
             }
             Event::Ask(id, request) => self.ask(id, request),
             Event::Done(id, source, lane) => {
                 let path = self.connections[&id].path;
-                self.schedule.accepted(path, &lane, ServerId(1), self.now);
-                self.schedule.settled(&source, true);
+                self.schedule.on_accepted(path, &lane, ServerId(1), self.now);
+                self.schedule.on_settled(&source, true);
                 self.ask(id, WorkRequest::Again);
             }
         }
@@ -216,8 +216,8 @@ impl World {
                 }
             }
             Next::Job(job) if self.dead.contains(&job.route.site.to_string()) => {
-                self.schedule.connect_failed(path, "refused".into(), self.now);
-                self.schedule.settled(&job.counted_source().unwrap(), false);
+                self.schedule.on_connect_failed(path, "refused".into(), self.now);
+                self.schedule.on_settled(&job.counted_source().unwrap(), false);
                 // As the engine does after a SoftFail.
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let entry = Entry { due_at, attempts: job.entry.attempts + 1, ..job.entry };
@@ -225,7 +225,8 @@ impl World {
                 self.close(id, EndedWhile::Working);
             }
             Next::Job(job)
-                if self.greylists && self.greylisted.insert((job.entry.message_id.0, job.source.id.0)) =>
+                if self.greylists
+                    && self.greylisted_copies.insert((job.entry.message_id.0, job.source.id.0)) =>
             {
                 self.connected(id);
                 let (server, signal) = (job.entry.server_id, Some(postroad_mail::Signal::Greylisted));
@@ -233,13 +234,13 @@ impl World {
                 let reply = RefusalReply {
                     lane: &job.lane,
                     server,
-                    greylisted: None,
+                    greylisting: None,
                     phase: ReplyPhase::Data,
                     signal,
                     reason,
                 };
-                self.schedule.refused(path, reply, self.now);
-                self.schedule.settled(&job.counted_source().unwrap(), false);
+                self.schedule.on_refused(path, reply, self.now);
+                self.schedule.on_settled(&job.counted_source().unwrap(), false);
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let (attempts, source) = (job.entry.attempts + 1, Some(job.source.id));
                 let entry = Entry { due_at, attempts, source, ..job.entry };
@@ -267,13 +268,13 @@ impl World {
     fn connected(&mut self, id: usize) {
         let connection = self.connections.get_mut(&id).unwrap();
         if !std::mem::replace(&mut connection.was_connected, true) {
-            self.schedule.connected(connection.path, connection.attempt, true, self.now);
+            self.schedule.on_connected(connection.path, connection.attempt, true, self.now);
         }
     }
 
     fn close(&mut self, id: usize, ended_while: EndedWhile) {
         let connection = self.connections.remove(&id).unwrap();
-        self.schedule.closed(connection.path, ended_while, connection.was_connected, self.now);
+        self.schedule.on_closed(connection.path, ended_while, connection.was_connected, self.now);
     }
 
     /// Every domain has its own site.
@@ -314,12 +315,12 @@ fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
         attempts: 0,
         chosen_pool: None,
         source: None,
-        greylisted: None,
-        announce_at: None,
+        greylisting: None,
+        delay_notice_at: None,
         was_tried_before_claim: false,
         was_aborted: false,
-        begun: false,
-        work: None,
+        is_begun: false,
+        loaded_message: None,
     }
 }
 
@@ -594,8 +595,8 @@ fn a_dead_site_is_left_alone_for_a_while_and_tried_again() {
     (100..150).for_each(|id| world.add(1, id, "two.example"));
     world.run(Duration::from_secs(50));
     assert_eq!(world.sent.len(), 50);
-    let why = why_waiting(&mut world, 99, "one.example");
-    assert!(why.contains("could not be reached (refused)"), "{why}");
+    let cause = why_waiting(&mut world, 99, "one.example");
+    assert!(cause.contains("could not be reached (refused)"), "{cause}");
     world.dead.clear();
     world.run(Duration::from_mins(10));
     assert_eq!(world.sent.len(), 150);
@@ -615,12 +616,12 @@ fn messages_behind_a_dead_host_are_reported_after_five_minutes_without_an_attemp
     let late = world.schedule.take_late(50, LATE_AFTER, now);
     assert_eq!(late.len(), 50);
     assert!(late.iter().all(|late| late.entry.attempts == 0), "none of them was offered to anybody");
-    assert!(late[0].block.why.to_string().contains("could not be reached (refused)"), "{late:?}");
+    assert!(late[0].block.cause.to_string().contains("could not be reached (refused)"), "{late:?}");
     assert_eq!(world.schedule.entries(), 50);
     let rest = world.schedule.take_late(1_000, LATE_AFTER, now);
     assert!(rest.len() > 30, "{}", rest.len());
     for late in late.into_iter().chain(rest) {
-        let entry = Entry { announce_at: Some(now.plus(Duration::from_mins(10))), ..late.entry };
+        let entry = Entry { delay_notice_at: Some(now.plus(Duration::from_mins(10))), ..late.entry };
         world.schedule.put_back(late.lane, entry, now);
     }
     assert!(world.schedule.take_late(1_000, LATE_AFTER, now).is_empty(), "they are not reported twice");
@@ -643,11 +644,11 @@ fn messages_that_wait_for_a_rate_are_reported_and_keep_their_order() {
     let late = world.schedule.take_late(5, LATE_AFTER, now);
     assert_eq!(late.len(), 5);
     for late in late {
-        let cause = late.block.why.to_string();
+        let cause = late.block.cause.to_string();
         assert!(cause.starts_with("the server's send rate of 1/m is used up"), "{cause}");
-        assert!(late.block.why.is_ours(), "no message is given up for a limit of ours");
+        assert!(late.block.cause.is_ours(), "no message is given up for a limit of ours");
         let due_at = now.plus(Duration::from_secs(5));
-        let entry = Entry { due_at, announce_at: Some(now.plus(Duration::from_hours(1))), ..late.entry };
+        let entry = Entry { due_at, delay_notice_at: Some(now.plus(Duration::from_hours(1))), ..late.entry };
         world.schedule.add(late.lane.domain, false, entry, now);
     }
     world.run(Duration::from_mins(30));
@@ -662,7 +663,7 @@ fn messages_without_a_dns_answer_wait_and_are_reported_after_five_minutes() {
     let until = world.now.plus(Duration::from_mins(10));
     for action in world.schedule.take_actions() {
         if let Action::Resolve { lane, .. } = action {
-            world.schedule.unresolved(lane, until, "SERVFAIL".into(), false, world.now);
+            world.schedule.on_unresolved(lane, until, "SERVFAIL".into(), false, world.now);
         }
     }
     let now = world.now.plus(Duration::from_mins(4));
@@ -670,9 +671,9 @@ fn messages_without_a_dns_answer_wait_and_are_reported_after_five_minutes() {
     let now = world.now.plus(Duration::from_mins(5));
     let late = world.schedule.take_late(2, LATE_AFTER, now);
     assert_eq!(late.len(), 2);
-    let cause = late[0].block.why.to_string();
+    let cause = late[0].block.cause.to_string();
     assert_eq!(cause, "the DNS does not say where mail for silent.example goes (SERVFAIL)");
-    assert!(!late[0].block.why.is_ours());
+    assert!(!late[0].block.cause.is_ours());
     assert_eq!((world.schedule.take_late(1_000, LATE_AFTER, now).len(), world.schedule.entries()), (1, 0));
 }
 
@@ -689,7 +690,7 @@ fn suspended_messages_wait_although_their_domain_or_host_does_not_answer() {
     for action in world.schedule.take_actions() {
         match action {
             Action::Resolve { lane, key, .. } if key.domain == silent => {
-                world.schedule.unresolved(lane, until, "SERVFAIL".into(), false, world.now);
+                world.schedule.on_unresolved(lane, until, "SERVFAIL".into(), false, world.now);
             }
             other => world.schedule.actions.push(other),
         }
@@ -723,7 +724,7 @@ fn late_message_is_reported_even_if_an_earlier_one_of_its_domain_was() {
         for action in world.schedule.take_actions() {
             if let Action::Resolve { lane, .. } = action {
                 let until = now.plus(Duration::from_secs(30));
-                world.schedule.unresolved(lane, until, "no answer".into(), false, now);
+                world.schedule.on_unresolved(lane, until, "no answer".into(), false, now);
             }
         }
     };
@@ -737,8 +738,8 @@ fn late_message_is_reported_even_if_an_earlier_one_of_its_domain_was() {
         for late in world.schedule.take_late(500, LATE_AFTER, now) {
             late_messages.push((late.entry.message_id.0, now.since(START).as_secs() / 60));
             // As the engine does: the message is reported again later, and waits meanwhile.
-            let announce_at = Some(now.plus(Duration::from_hours(1)));
-            let entry = Entry { due_at: now.plus(Duration::from_secs(5)), announce_at, ..late.entry };
+            let delay_notice_at = Some(now.plus(Duration::from_hours(1)));
+            let entry = Entry { due_at: now.plus(Duration::from_secs(5)), delay_notice_at, ..late.entry };
             world.schedule.add(late.lane.domain, false, entry, now);
         }
     }
@@ -769,9 +770,9 @@ fn messages_that_only_wait_for_a_connection_are_reported_after_five_minutes() {
     let late = world.schedule.take_late(500, LATE_AFTER, world.now);
     let ids: Vec<i64> = late.iter().map(|late| late.entry.message_id.0).collect();
     assert!(ids.contains(&10), "{ids:?}");
-    let why = &late[0].block.why;
-    assert_eq!(why.to_string(), "1 of 1 connections to mx.slow.example are in use");
-    assert!(why.is_ours(), "a limit of ours fails no message");
+    let cause = &late[0].block.cause;
+    assert_eq!(cause.to_string(), "1 of 1 connections to mx.slow.example are in use");
+    assert!(cause.is_ours(), "a limit of ours fails no message");
 }
 
 #[test]
@@ -789,10 +790,10 @@ fn cause_of_a_wait_is_that_of_the_messages_own_pool() {
         world.schedule.add(domain.clone(), false, Entry { chosen_pool, ..entry(1, id, START) }, START);
     }
     world.run(Duration::from_secs(5));
-    let mut why =
+    let mut cause =
         |id| world.schedule.why_waiting(&domain, ServerId(1), MessageId(id), Reader::Operator, world.now);
-    assert!(why(18).contains("is stopped by the operator: a test"), "{}", why(18));
-    assert!(why(19).starts_with("It waits for its turn"), "{}", why(19));
+    assert!(cause(18).contains("is stopped by the operator: a test"), "{}", cause(18));
+    assert!(cause(19).starts_with("It waits for its turn"), "{}", cause(19));
 }
 
 /// Refuses the mail of these servers at three sites of a provider as too fast. Returns whether the whole provider is
@@ -813,15 +814,15 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
         let reply = RefusalReply {
             lane: &lanes[at],
             server,
-            greylisted: None,
+            greylisting: None,
             phase: ReplyPhase::Data,
             signal,
             reason,
         };
         if accepts_between && at == 2 {
-            world.schedule.accepted(paths[0], &lanes[0], server, now);
+            world.schedule.on_accepted(paths[0], &lanes[0], server, now);
         }
-        world.schedule.refused(paths[at], reply, now);
+        world.schedule.on_refused(paths[at], reply, now);
     }
     world.schedule.source_providers.values().any(|source_provider| source_provider.rate.is_paused())
 }
@@ -844,17 +845,17 @@ fn refusal_of_one_recipient_ends_the_standstill_of_a_provider() {
         let reason = &Reason::of_message("550 5.1.1 user unknown", ServerId(1));
         let source_provider = world.schedule.source_providers.values_mut().next().unwrap();
         assert!(source_provider.has_several_sites);
-        assert!(source_provider.standstill.refused(1, reason, world.now));
+        assert!(source_provider.standstill.on_refused(1, reason, world.now));
         let phase = ReplyPhase::Recipient;
         let reply = RefusalReply {
             lane: &lane,
             server: ServerId(1),
-            greylisted: None,
+            greylisting: None,
             phase,
             signal: ends_by,
             reason,
         };
-        world.schedule.refused(path, reply, world.now);
+        world.schedule.on_refused(path, reply, world.now);
         assert!(
             world
                 .schedule
@@ -884,8 +885,8 @@ fn one_server_stops_provider(domains: i64, other_waits: bool) -> bool {
         let (server, signal) = (ServerId(1), Some(postroad_mail::Signal::Reputation));
         let reason = &Reason::of_message("550 5.7.1 on our block list", server);
         let phase = ReplyPhase::Recipient;
-        let reply = RefusalReply { lane, server, greylisted: None, phase, signal, reason };
-        world.schedule.refused(path, reply, world.now);
+        let reply = RefusalReply { lane, server, greylisting: None, phase, signal, reason };
+        world.schedule.on_refused(path, reply, world.now);
     }
     world.schedule.source_providers.values().any(|source_provider| source_provider.standstill.is_stopped())
 }
@@ -909,8 +910,8 @@ fn refusal_reports_the_conclusion_without_the_receivers_words() {
         let reason = &Reason::of_message("451 4.7.1 <jane@one.example> secret words", server);
         let phase = ReplyPhase::Data;
         let reply =
-            RefusalReply { lane: &lane, server, greylisted: None, phase, signal: Some(signal), reason };
-        world.schedule.refused(path, reply, world.now).conclusion
+            RefusalReply { lane: &lane, server, greylisting: None, phase, signal: Some(signal), reason };
+        world.schedule.on_refused(path, reply, world.now).conclusion
     };
     assert_eq!(refuse(postroad_mail::Signal::Content), None, "one refusal stops nothing");
     refuse(postroad_mail::Signal::Content);
@@ -938,7 +939,7 @@ fn a_providers_rate_is_known_to_the_next_process() {
     // More than a minute of mail, so that the rate is measured.
     for second in 0..90 {
         world.now = world.now.plus(Duration::from_secs(1));
-        world.schedule.accepted(paths[second % 3], &lane, ServerId(1), world.now);
+        world.schedule.on_accepted(paths[second % 3], &lane, ServerId(1), world.now);
     }
     for (number, path) in paths.into_iter().enumerate() {
         let server = ServerId(1 + number as i64 % 2);
@@ -947,12 +948,12 @@ fn a_providers_rate_is_known_to_the_next_process() {
         let reply = RefusalReply {
             lane: &lane,
             server,
-            greylisted: None,
+            greylisting: None,
             phase: ReplyPhase::MailFrom,
             signal,
             reason,
         };
-        let conclusion = world.schedule.refused(path, reply, world.now).conclusion.unwrap();
+        let conclusion = world.schedule.on_refused(path, reply, world.now).conclusion.unwrap();
         let names_provider =
             conclusion.starts_with(&format!("mail to {provider} from this address is slowed"));
         assert_eq!(names_provider, number == 2, "{conclusion}");
@@ -1121,7 +1122,7 @@ fn a_retry_keeps_its_source_address_while_it_is_healthy() {
     let mut world = pool_of_four();
     world.greylists = true;
     (0..100).for_each(|id| world.add(1 + id % 3, id, "one.example"));
-    // Other messages are sent in between, which moves the turns of the addresses.
+    // Other messages are sent in between, which changes the address that is next.
     world.run(Duration::from_secs(50));
     (100..130).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_mins(5));
@@ -1197,8 +1198,8 @@ fn the_reason_of_a_wait_names_the_address_that_a_retry_keeps() {
             break;
         }
     }
-    let why = why_waiting(&mut world, kept.expect("a retry that keeps its address"), "one.example");
-    assert!(why.starts_with("It waits for 192.0.2."), "{why}");
+    let cause = why_waiting(&mut world, kept.expect("a retry that keeps its address"), "one.example");
+    assert!(cause.starts_with("It waits for 192.0.2."), "{cause}");
     let in_totals: usize = world.schedule.totals(world.now).paths.iter().map(|path| path.waiting).sum();
     assert!(in_totals >= 400 - world.sent.len(), "{in_totals}");
     world.run(Duration::from_mins(6));
@@ -1369,8 +1370,8 @@ fn without_a_shared_pool_messages_beyond_the_warm_up_quota_wait() {
     (15..20).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_mins(1));
     assert_eq!(world.sent.len(), 15);
-    let why = why_waiting(&mut world, 14, "a.google.example");
-    assert_eq!(why, "It waits because today's warm-up quota of 192.0.2.1 for google is used up.");
+    let cause = why_waiting(&mut world, 14, "a.google.example");
+    assert_eq!(cause, "It waits because today's warm-up quota of 192.0.2.1 for google is used up.");
 }
 
 #[test]

@@ -88,22 +88,25 @@ impl Schedule {
     pub(super) fn readmit_server(&mut self, server: ServerId, now: Timestamp) {
         let Some(server_gate) = self.servers.get_mut(&server) else { return };
         server_gate.wake_at = None;
-        if let Some(block) = server_gate.last_block.as_mut().filter(|_| !server_gate.parked_in.is_empty()) {
-            block.ends(now);
+        if let Some(block) =
+            server_gate.last_block.as_mut().filter(|_| !server_gate.removed_from_rings.is_empty())
+        {
+            block.end(now);
         }
         let queues: Vec<usize> = if server_gate.has_rate() {
             // One message may pass, so one queue gets the turn. That queue then leaves the server out again, which
             // schedules the next turn.
-            let after = server_gate.parked_in.range(server_gate.last_readmitted + 1..).next().copied();
-            let next = after.or_else(|| server_gate.parked_in.first().copied());
+            let after =
+                server_gate.removed_from_rings.range(server_gate.last_readmitted + 1..).next().copied();
+            let next = after.or_else(|| server_gate.removed_from_rings.first().copied());
             server_gate.last_readmitted = next.unwrap_or(0);
             next.into_iter().collect()
         } else {
-            server_gate.parked_in.iter().copied().collect()
+            server_gate.removed_from_rings.iter().copied().collect()
         };
         for queue in queues {
             if let Some(server_gate) = self.servers.get_mut(&server) {
-                server_gate.parked_in.remove(&queue);
+                server_gate.removed_from_rings.remove(&queue);
             }
             if let Some(state) = self.queues.get_mut(queue) {
                 state.waiting.readmit_server(server);
@@ -112,7 +115,7 @@ impl Schedule {
         }
         if let Some(server_gate) = self.servers.get_mut(&server)
             && server_gate.wake_at.is_none()
-            && !server_gate.parked_in.is_empty()
+            && !server_gate.removed_from_rings.is_empty()
         {
             // The queue with the turn may have no use for it; so the other queues are examined soon.
             let soon = server_gate.block(&self.accounts, now).and_then(|block| block.until);

@@ -18,14 +18,14 @@ pub(super) enum Behaviour {
 
 /// Action after a message was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Afterwards {
+pub(super) enum FollowUp {
     Nothing,
     Bounce,
     Complaint,
     Visit(Visit),
 }
 
-impl Afterwards {
+impl FollowUp {
     pub(super) fn of(local_part: &str) -> Self {
         match plain_name(local_part).as_str() {
             "bounce-later" => Self::Bounce,
@@ -37,6 +37,7 @@ impl Afterwards {
     }
 }
 
+/// Behaviour of a recipient in the table `RECIPIENTS`.
 enum Effect {
     Accept,
     Refuse(u16, &'static str),
@@ -44,7 +45,7 @@ enum Effect {
     Silent,
 }
 
-/// Replies in the words of real servers, to exercise classification. Actions after acceptance are in `Afterwards`.
+/// Replies in the words of real servers, to exercise classification. Actions after acceptance are in `FollowUp`.
 const RECIPIENTS: &[(&str, Effect)] = &[
     ("delivered", Effect::Accept),
     ("defer", Effect::RefuseFirst(2, 451, "4.7.1 Service unavailable, please try again later")),
@@ -75,7 +76,7 @@ impl Behaviour {
         if let Some((_, effect)) = RECIPIENTS.iter().find(|(known, _)| *known == name) {
             return Self::from(effect);
         }
-        Self::Say(parse_chosen(&name).unwrap_or_else(unknown))
+        Self::Say(parse_chosen_reply(&name).unwrap_or_else(unknown_recipient_reply))
     }
 }
 
@@ -99,7 +100,7 @@ impl From<&Effect> for Behaviour {
 
 /// Reply of a name such as `smtp-550-5.1.1`. Of the positive codes, only 250 to 252 are accepted (RFC 5321 4.3.2 lists
 /// 250 and 251 for RCPT). The enhanced code need not match: hosts that reply `550 4.7.1` exist.
-fn parse_chosen(name: &str) -> Option<Reply> {
+fn parse_chosen_reply(name: &str) -> Option<Reply> {
     let (code, enhanced) = name.strip_prefix("smtp-")?.split_once('-')?;
     let is_number = code.len() == 3 && code.bytes().all(|b| b.is_ascii_digit());
     let code: u16 = if is_number { code.parse().ok()? } else { return None };
@@ -110,7 +111,7 @@ fn parse_chosen(name: &str) -> Option<Reply> {
     }
 }
 
-fn unknown() -> Reply {
+fn unknown_recipient_reply() -> Reply {
     let known: Vec<&str> = RECIPIENTS.iter().map(|(name, _)| *name).chain([CHOSEN_REPLY]).collect();
     reply(550, &format!("5.1.1 Unknown simulator recipient; known are {}", known.join(", ")))
 }
@@ -126,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    fn said(local_part: &str) -> String {
+    fn reply_text(local_part: &str) -> String {
         match Behaviour::of(local_part) {
             Behaviour::Say(reply) => reply.to_string(),
             Behaviour::SayFirst { times, reply } => format!("{times} x {reply}"),
@@ -136,20 +137,20 @@ mod tests {
 
     #[test]
     fn recipients_are_known_in_any_case_and_with_a_tag() {
-        assert!(said("Missing+order-7").starts_with("550 5.1.1 Recipient"));
-        assert!(said("DEFER").starts_with("2 x 451 4.7.1 "));
-        assert!(said("greylist").starts_with("1 x 450 4.2.0 "));
-        assert_eq!(said("timeout"), "nothing");
+        assert!(reply_text("Missing+order-7").starts_with("550 5.1.1 Recipient"));
+        assert!(reply_text("DEFER").starts_with("2 x 451 4.7.1 "));
+        assert!(reply_text("greylist").starts_with("1 x 450 4.2.0 "));
+        assert_eq!(reply_text("timeout"), "nothing");
         for accepted in ["delivered", "bounce-later", "complaint", "open", "click"] {
-            assert_eq!(said(accepted), "250 2.1.5 Recipient OK");
+            assert_eq!(reply_text(accepted), "250 2.1.5 Recipient OK");
         }
     }
 
     #[test]
-    fn replies_may_be_chosen() {
-        assert_eq!(said("smtp-554-5.7.511"), "554 5.7.511 Simulated reply");
-        assert_eq!(said("smtp-421-4.3.2+x"), "421 4.3.2 Simulated reply");
-        assert_eq!(said("smtp-250-2.1.5"), "250 2.1.5 Simulated reply");
+    fn local_part_may_choose_the_reply() {
+        assert_eq!(reply_text("smtp-554-5.7.511"), "554 5.7.511 Simulated reply");
+        assert_eq!(reply_text("smtp-421-4.3.2+x"), "421 4.3.2 Simulated reply");
+        assert_eq!(reply_text("smtp-250-2.1.5"), "250 2.1.5 Simulated reply");
         for unknown in [
             "smtp-354-2.0.0",
             "smtp-999-5.1.1",
@@ -163,15 +164,16 @@ mod tests {
             "",
         ] {
             assert!(
-                said(unknown).starts_with("550 5.1.1 Unknown simulator recipient; known are delivered, "),
+                reply_text(unknown)
+                    .starts_with("550 5.1.1 Unknown simulator recipient; known are delivered, "),
                 "{unknown}"
             );
         }
-        assert!(said("nobody").len() < 400, "a reply is one line");
+        assert!(reply_text("nobody").len() < 400, "a reply is one line");
     }
 
     #[test]
-    fn refusals_mean_what_their_name_says() {
+    fn refusals_have_the_class_of_their_name() {
         let class = |local_part| {
             let (Behaviour::Say(reply) | Behaviour::SayFirst { reply, .. }) = Behaviour::of(local_part)
             else {

@@ -5,10 +5,10 @@
 mod attempt_counts;
 mod behaviour;
 mod links;
-mod mail_back;
+mod return_queue;
 mod returned_mail;
 mod visit;
-mod visits;
+mod visit_queue;
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,10 +23,10 @@ use tokio::sync::watch;
 
 use crate::local_smtp::{IncomingMessage, LocalSmtp, Policy, RcptReply};
 use attempt_counts::AttemptCounts;
-use behaviour::{Afterwards, Behaviour};
-use mail_back::MailBack;
+use behaviour::{Behaviour, FollowUp};
+use return_queue::ReturnQueue;
 use returned_mail::Original;
-use visits::Visits;
+use visit_queue::VisitQueue;
 
 const HOST: &str = "sim.postroad.test";
 
@@ -42,14 +42,14 @@ pub struct SimulatorServer {
 impl SimulatorServer {
     /// Starts on a free port of the loopback address.
     pub async fn start(clock: Arc<dyn Clock>) -> io::Result<(Self, SocketAddr)> {
-        let (bounce_listener, watching) = watch::channel(None);
+        let (bounce_listener, bounce_listener_changes) = watch::channel(None);
         let name = DomainName::parse(HOST).expect("the constant is a domain name");
-        let (http_address, http_addresses) = watch::channel(None);
+        let (http_address, http_address_changes) = watch::channel(None);
         let simulator = Simulator {
             clock,
             attempts: Mutex::default(),
-            mail_back: MailBack::start(name, watching),
-            visits: Visits::start(http_addresses),
+            return_queue: ReturnQueue::start(name, bounce_listener_changes),
+            visits: VisitQueue::start(http_address_changes),
         };
         let (server, address) = LocalSmtp::start(HOST, Arc::new(simulator)).await?;
         Ok((Self { _server: server, bounce_listener, http_address }, address))
@@ -69,21 +69,21 @@ impl SimulatorServer {
 struct Simulator {
     clock: Arc<dyn Clock>,
     attempts: Mutex<AttemptCounts>,
-    mail_back: MailBack,
-    visits: Visits,
+    return_queue: ReturnQueue,
+    visits: VisitQueue,
 }
 
 impl Simulator {
     fn follow_up(&self, received: &IncomingMessage, return_path: &EmailAddress, recipient: &EmailAddress) {
         let original =
             Original { host: HOST, return_path, recipient, bytes: &received.bytes, now: self.clock.now() };
-        let text = match Afterwards::of(recipient.local_part()) {
-            Afterwards::Nothing => return,
-            Afterwards::Visit(visit) => return self.visits.submit(visit, received.bytes.clone()),
-            Afterwards::Bounce => original.bounce(),
-            Afterwards::Complaint => original.complaint(),
+        let text = match FollowUp::of(recipient.local_part()) {
+            FollowUp::Nothing => return,
+            FollowUp::Visit(visit) => return self.visits.submit(visit, received.bytes.clone()),
+            FollowUp::Bounce => original.bounce(),
+            FollowUp::Complaint => original.complaint(),
         };
-        self.mail_back.submit(return_path.clone(), text);
+        self.return_queue.submit(return_path.clone(), text);
     }
 }
 

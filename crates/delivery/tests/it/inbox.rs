@@ -7,13 +7,13 @@ use postroad_delivery::{Inbox, InboxServer, MessageMatcher};
 use postroad_model::EmailAddress;
 use postroad_testkit::{ManualClock, SmtpClient, eventually};
 
-const LONG: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 fn inbox() -> Inbox {
     Inbox::new(Arc::new(ManualClock::default()))
 }
 
-fn wanted(to: &str, subject: &str) -> MessageMatcher {
+fn matcher(to: &str, subject: &str) -> MessageMatcher {
     let to = (!to.is_empty()).then(|| EmailAddress::parse(to).unwrap());
     MessageMatcher {
         to,
@@ -59,7 +59,7 @@ async fn waiting_ends_with_the_matching_message() {
     let (_server, address) = InboxServer::start(inbox.clone()).await.unwrap();
     let waiting = {
         let inbox = inbox.clone();
-        tokio::spawn(async move { inbox.wait(&wanted("Bob@Example.NET", "order 7"), LONG).await })
+        tokio::spawn(async move { inbox.wait(&matcher("Bob@Example.NET", "order 7"), WAIT_MAX).await })
     };
     eventually(async || {
         let shown = format!("{inbox:?}");
@@ -78,8 +78,8 @@ async fn waiting_ends_with_the_matching_message() {
     assert_eq!(waiting.await.unwrap().unwrap().id, 3);
     // Messages that are already here need no wait; the newest comes first.
     let at_once = |to: &str, subject: &str| {
-        let (inbox, wanted) = (inbox.clone(), wanted(to, subject));
-        async move { inbox.wait(&wanted, Duration::ZERO).await.map(|message| message.id) }
+        let (inbox, matcher) = (inbox.clone(), matcher(to, subject));
+        async move { inbox.wait(&matcher, Duration::ZERO).await.map(|message| message.id) }
     };
     assert_eq!(at_once("bob@example.net", "order").await, Some(4));
     assert_eq!(at_once("", "order 7").await, Some(3));
@@ -94,12 +94,12 @@ async fn waiting_ends_with_the_matching_message() {
 async fn waiting_ends_when_the_time_is_up() {
     let inbox = inbox();
     let begun = tokio::time::Instant::now();
-    assert_eq!(inbox.wait(&wanted("bob@example.net", ""), Duration::from_secs(30)).await, None);
+    assert_eq!(inbox.wait(&matcher("bob@example.net", ""), Duration::from_secs(30)).await, None);
     assert_eq!(begun.elapsed(), Duration::from_secs(30));
 }
 
 #[tokio::test]
-async fn a_dropped_server_is_gone() {
+async fn dropped_server_closes_its_connections() {
     let (server, address) = InboxServer::start(inbox()).await.unwrap();
     let mut client = SmtpClient::connect(address).await;
     drop(server);

@@ -43,7 +43,7 @@ async fn send(address: SocketAddr, config: ClientConfig, messages: Vec<OutgoingM
 }
 
 #[tokio::test]
-async fn every_way_of_sending_is_caught() {
+async fn mail_is_caught_with_and_without_pipelining_and_chunking() {
     let inbox = Inbox::new(Arc::new(ManualClock::default()));
     let (_server, address) = InboxServer::start(inbox.clone()).await.unwrap();
     let line = "a line of a message, with .dots. and ünïcode\r\n.\r\n";

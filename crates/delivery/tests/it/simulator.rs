@@ -55,7 +55,7 @@ async fn early_attempts_of_each_message_are_refused() {
 }
 
 #[tokio::test]
-async fn timeout_never_answers_and_holds_nobody_up() {
+async fn timeout_recipient_gets_no_reply_and_delays_no_other_client() {
     let (_server, address) = SimulatorServer::start(Arc::new(SystemClock)).await.unwrap();
     let mut client = SmtpClient::connect(address).await;
     assert_eq!(client.say("MAIL FROM:<a@example.org>").await, "250 2.1.0 Sender OK");

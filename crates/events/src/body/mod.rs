@@ -7,18 +7,18 @@ use postroad_model::{EventId, EventKind, WebhookFormat};
 use postroad_store::FeedEvent;
 use serde_json::{Map, Value, json};
 
-pub use standard::standard;
+pub use standard::standard_body;
 
 /// Id of an event in posts. The id never changes, so that receivers recognise repeated posts by it.
-pub fn event_name(id: EventId) -> String {
+pub fn event_id_text(id: EventId) -> String {
     format!("evt_{}", id.0)
 }
 
 /// Body of the event; `None` if the format cannot express the event.
 pub fn body(event: &FeedEvent, format: WebhookFormat) -> Option<Vec<u8>> {
     let value = match format {
-        WebhookFormat::Standard => standard(event),
-        WebhookFormat::Postal => postal::postal(event)?,
+        WebhookFormat::Standard => standard_body(event),
+        WebhookFormat::Postal => postal::postal_body(event)?,
     };
     Some(value.to_string().into_bytes())
 }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn golden_files_of_postal_are_those_of_its_events() {
+    fn there_is_a_postal_golden_file_for_exactly_the_postal_events() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/postal");
         let files =
             std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn postal_expresses_the_events_of_its_set() {
+    fn exactly_the_postal_events_have_a_postal_body() {
         for kind in EventKind::ALL {
             let has_body = body(&sample_of(*kind), WebhookFormat::Postal).is_some();
             assert_eq!(has_body, postal_events().contains(*kind), "{kind}");
@@ -138,8 +138,8 @@ mod tests {
         let at = Timestamp::parse_rfc3339("2026-11-15T10:00:00Z").unwrap();
         for kind in EventKind::ALL {
             let event = sample(ServerId(1), 7, *kind, at);
-            assert_eq!(standard(&event)["data"]["test"], true, "{kind}");
-            if let Some(postal) = postal::postal(&event) {
+            assert_eq!(standard_body(&event)["data"]["test"], true, "{kind}");
+            if let Some(postal) = postal::postal_body(&event) {
                 assert_eq!(postal["payload"]["test"], true, "{kind}");
             }
             let real = body(&sample_of(*kind), WebhookFormat::Postal).unwrap_or_default();
@@ -151,6 +151,6 @@ mod tests {
     fn an_event_whose_message_is_gone_still_names_it() {
         let mut event = sample_of(EventKind::Delivered);
         event.message = None;
-        assert_eq!(standard(&event)["data"]["message"], serde_json::json!({ "id": 1 }));
+        assert_eq!(standard_body(&event)["data"]["message"], serde_json::json!({ "id": 1 }));
     }
 }

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use super::event_data;
 
 /// Body with the keys `event`, `timestamp`, `payload` and `uuid`; `None` for events that Postal does not have.
-pub(super) fn postal(event: &FeedEvent) -> Option<Value> {
+pub(super) fn postal_body(event: &FeedEvent) -> Option<Value> {
     let data = event_data(event);
-    let name = name(event.kind, &data)?;
+    let name = postal_event_name(event.kind, &data)?;
     let mut payload = payload(name, event, &data);
     // The test mark goes into the payload: the top level may have only these four keys.
     if let (true, Some(payload)) = (event.test, payload.as_object_mut()) {
@@ -25,7 +25,7 @@ pub(super) fn postal(event: &FeedEvent) -> Option<Value> {
 }
 
 /// Postal's name of an event. A bounce that came back as a message has another name than a refusal in the SMTP session.
-fn name(kind: EventKind, data: &Map<String, Value>) -> Option<&'static str> {
+fn postal_event_name(kind: EventKind, data: &Map<String, Value>) -> Option<&'static str> {
     if kind == EventKind::Bounced && is_async(data) { Some("MessageBounced") } else { kind.postal_name() }
 }
 

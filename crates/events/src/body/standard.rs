@@ -3,10 +3,10 @@
 use postroad_store::{EventMessage, FeedEvent};
 use serde_json::{Map, Value, json};
 
-use super::{event_data, event_name};
+use super::{event_data, event_id_text};
 
 /// Body with the keys `type`, `timestamp`, `id`, `seq` and `data`.
-pub fn standard(event: &FeedEvent) -> Value {
+pub fn standard_body(event: &FeedEvent) -> Value {
     let mut data = Map::new();
     if event.kind.is_about_message() {
         let message = match &event.message {
@@ -25,7 +25,7 @@ pub fn standard(event: &FeedEvent) -> Value {
     json!({
         "type": event.kind.as_str(),
         "timestamp": event.at.to_rfc3339(),
-        "id": event_name(event.id),
+        "id": event_id_text(event.id),
         "seq": event.seq,
         "data": data,
     })

@@ -25,8 +25,8 @@ const SHA1_PREFIX: [u8; 15] =
 pub struct PostalSignerError;
 
 pub struct PostalSigner {
-    sha1: RsaPrivateKey,
-    sha256: RsaKeyPair,
+    sha1_key: RsaPrivateKey,
+    sha256_key: RsaKeyPair,
     key_id: String,
     modulus: String,
     exponent: String,
@@ -42,16 +42,16 @@ pub(crate) struct PostalSignatures {
 
 impl PostalSigner {
     pub fn from_pkcs8(der: &[u8]) -> Result<Self, PostalSignerError> {
-        let sha1 = RsaPrivateKey::from_pkcs8_der(der).map_err(|_| PostalSignerError)?;
-        let sha256 = RsaKeyPair::from_pkcs8(der).map_err(|_| PostalSignerError)?;
-        let modulus = URL_SAFE_NO_PAD.encode(sha1.n().to_bytes_be());
-        let exponent = URL_SAFE_NO_PAD.encode(sha1.e().to_bytes_be());
-        let public = sha1.to_public_key().to_public_key_der().map_err(|_| PostalSignerError)?;
+        let sha1_key = RsaPrivateKey::from_pkcs8_der(der).map_err(|_| PostalSignerError)?;
+        let sha256_key = RsaKeyPair::from_pkcs8(der).map_err(|_| PostalSignerError)?;
+        let modulus = URL_SAFE_NO_PAD.encode(sha1_key.n().to_bytes_be());
+        let exponent = URL_SAFE_NO_PAD.encode(sha1_key.e().to_bytes_be());
+        let public = sha1_key.to_public_key().to_public_key_der().map_err(|_| PostalSignerError)?;
         // RFC 7638: these members in this order, without white space.
         let members = format!(r#"{{"e":"{exponent}","kty":"RSA","n":"{modulus}"}}"#);
         let key_id = URL_SAFE_NO_PAD.encode(digest(&SHA256, members.as_bytes()));
         let public_key = STANDARD.encode(public.as_bytes());
-        Ok(Self { sha1, sha256, key_id, modulus, exponent, public_key })
+        Ok(Self { sha1_key, sha256_key, key_id, modulus, exponent, public_key })
     }
 
     pub fn key_id(&self) -> &str {
@@ -82,9 +82,9 @@ impl PostalSigner {
         let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, body);
         let scheme = Pkcs1v15Sign { hash_len: Some(20), prefix: SHA1_PREFIX.into() };
         let sha1 =
-            self.sha1.sign_with_rng(&mut OsRng, scheme, hash.as_ref()).map_err(|_| PostalSignerError)?;
-        let mut sha256 = vec![0; self.sha256.public_modulus_len()];
-        self.sha256
+            self.sha1_key.sign_with_rng(&mut OsRng, scheme, hash.as_ref()).map_err(|_| PostalSignerError)?;
+        let mut sha256 = vec![0; self.sha256_key.public_modulus_len()];
+        self.sha256_key
             .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), body, &mut sha256)
             .map_err(|_| PostalSignerError)?;
         Ok(PostalSignatures { sha1: STANDARD.encode(sha1), sha256: STANDARD.encode(sha256) })

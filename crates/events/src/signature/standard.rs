@@ -6,7 +6,7 @@ use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-const PREFIX: &str = "whsec_";
+const SECRET_PREFIX: &str = "whsec_";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a secret is `whsec_` and the base64 of 24 to 64 bytes")]
@@ -17,7 +17,7 @@ pub struct StandardSecret(Key);
 
 impl StandardSecret {
     pub fn parse(text: &str) -> Result<Self, SecretError> {
-        let bytes = text.strip_prefix(PREFIX).and_then(|rest| STANDARD.decode(rest).ok());
+        let bytes = text.strip_prefix(SECRET_PREFIX).and_then(|rest| STANDARD.decode(rest).ok());
         let bytes = bytes.filter(|bytes| (24..=64).contains(&bytes.len())).ok_or(SecretError)?;
         Ok(Self(Key::new(HMAC_SHA256, &bytes)))
     }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_specification_has_its_signature() {
+    fn the_example_of_the_specification_gets_the_specified_signature() {
         let secret = StandardSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let body = br#"{"test": 2432232314}"#;
         let signed = signatures(&[secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);

@@ -14,11 +14,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::permits::Class;
-use super::{Key, POLL, Shared, SharedPacing, rest_until};
+use super::permits::PermitClass;
+use super::{EndpointKey, POLL_INTERVAL, SharedPacing, WorkerShared, worker_pause_end};
 use crate::RetrySettings;
-use crate::post::Post;
-use crate::retry::{Consequence, Disabling, Failed};
+use crate::post::PostResult;
+use crate::retry::{Consequence, DisableDecision, FailedAttempt};
 
 /// Maximum number of posts whose outcomes are not stored yet; at this number no further posts are started.
 const UNSETTLED_MAX: usize = 64;
@@ -26,30 +26,32 @@ const UNSETTLED_MAX: usize = 64;
 /// worker's queue.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(45);
 /// A post to a new endpoint moves to the permits for slow posts if it has no answer after this time.
-const QUICK_ANSWER: Duration = Duration::from_millis(500);
-/// Like `QUICK_ANSWER`, for an endpoint that has answered well before.
-const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
+const QUICK_ANSWER_MAX: Duration = Duration::from_millis(500);
+/// Like `QUICK_ANSWER_MAX`, for an endpoint that has answered well before.
+const QUICK_ANSWER_MAX_OF_PROVEN: Duration = Duration::from_secs(2);
 /// A post without an answer is given up after this time if no further permit of its class is free, in total or for its
 /// server.
 const TIMEOUT_WITHOUT_PERMITS: Duration = Duration::from_secs(5);
 /// Like `TIMEOUT_WITHOUT_PERMITS`, for an endpoint that has answered well before.
 const TIMEOUT_WITHOUT_PERMITS_OF_PROVEN: Duration = Duration::from_secs(10);
 /// Pause of an endpoint after the store refused an outcome. Without the pause the event would be posted again at once.
-const REFUSED_OUTCOME_REST: Duration = Duration::from_mins(5);
+const REFUSED_OUTCOME_PAUSE: Duration = Duration::from_mins(5);
 /// Pause after a notice of new events, so that several events are claimed together.
-const LOOK_PAUSE: Duration = Duration::from_millis(20);
+const CLAIM_DELAY: Duration = Duration::from_millis(20);
 
 pub(super) struct EndpointWorker {
-    shared: Arc<Shared>,
-    key: Key,
+    shared: Arc<WorkerShared>,
+    key: EndpointKey,
     pacing: SharedPacing,
     stopping: watch::Receiver<bool>,
     /// Notified when the server has new events.
     notices: watch::Receiver<u64>,
     queue: VecDeque<WebhookWork>,
+    /// Events whose outcomes are not stored yet.
     claimed: HashSet<EventId>,
     /// Posts in progress; aborted together with the worker's own task.
-    posts: JoinSet<(Arc<Webhook>, Result<Post, NoPermit>)>,
+    posts: JoinSet<(Arc<Webhook>, Result<PostResult, NoPermit>)>,
+    /// Outcomes that are being stored, with the ids of their events.
     settling: JoinSet<EventId>,
 }
 
@@ -57,17 +59,17 @@ pub(super) struct EndpointWorker {
 struct NoPermit(EventId);
 
 /// Why a worker ends.
-enum End {
+enum EndReason {
     /// No event is due, the endpoint pauses, somebody disabled or deleted the webhook, or the service stops.
     NothingToPost,
     /// The webhook must be disabled because of its endpoint's answers.
-    MustDisable(Disabling),
+    MustDisable(DisableDecision),
 }
 
 impl EndpointWorker {
     pub(super) fn new(
-        shared: Arc<Shared>,
-        key: Key,
+        shared: Arc<WorkerShared>,
+        key: EndpointKey,
         pacing: SharedPacing,
         stopping: watch::Receiver<bool>,
     ) -> Self {
@@ -85,9 +87,10 @@ impl EndpointWorker {
         }
     }
 
-    pub(super) async fn run(mut self) -> Key {
+    pub(super) async fn run(mut self) -> EndpointKey {
         let (key, shared) = (self.key, Arc::clone(&self.shared));
-        let end = self.work().await;
+        let (server_id, webhook_id) = key;
+        let end_reason = self.post_due_events().await;
         // Posts in progress are finished and stored, whatever ended the worker.
         let mut unused: Vec<EventId> = self.queue.drain(..).map(|work| work.event.id).collect();
         while let Some(ended) = self.posts.join_next().await {
@@ -98,32 +101,33 @@ impl EndpointWorker {
             }
         }
         while self.settling.join_next().await.is_some() {}
-        if let Err(error) = shared.store.release_webhook_work(key.0, key.1, unused).await {
-            tracing::debug!(%error, webhook.id = key.1.0, "releasing claims of a webhook failed; they expire after two minutes");
+        if let Err(error) = shared.store.release_webhook_work(server_id, webhook_id, unused).await {
+            tracing::debug!(%error, webhook.id = webhook_id.0, "releasing claims of a webhook failed; they expire after two minutes");
         }
-        match end {
-            Ok(End::NothingToPost) => {}
-            Ok(End::MustDisable(disabling)) => disable(&shared, key, disabling).await,
+        match end_reason {
+            Ok(EndReason::NothingToPost) => {}
+            Ok(EndReason::MustDisable(decision)) => disable(&shared, key, decision).await,
             Err(error) => {
-                tracing::warn!(%error, webhook.id = key.1.0, "webhook worker failed; it starts again after a pause");
+                tracing::warn!(%error, webhook.id = webhook_id.0, "webhook worker failed; it starts again after a pause");
                 let now = self.shared.clock.now();
-                self.pacing.lock().rest(rest_until(now));
+                self.pacing.lock().pause(worker_pause_end(now));
             }
         }
         key
     }
 
-    async fn work(&mut self) -> Result<End, StoreError> {
+    /// Claims and posts events until the worker has a reason to end.
+    async fn post_due_events(&mut self) -> Result<EndReason, StoreError> {
         let mut webhook = None;
         let mut has_posted = false;
         loop {
-            if *self.stopping.borrow() || self.pacing.lock().is_resting(self.shared.clock.now()) {
-                return Ok(End::NothingToPost);
+            if *self.stopping.borrow() || self.pacing.lock().is_paused(self.shared.clock.now()) {
+                return Ok(EndReason::NothingToPost);
             }
             self.notices.mark_unchanged();
             let free = self.free_slots();
             if free > 0 && self.queue.is_empty() {
-                let Some(found) = self.claim().await? else { return Ok(End::NothingToPost) };
+                let Some(found) = self.claim().await? else { return Ok(EndReason::NothingToPost) };
                 webhook = Some(found);
             }
             if let Some(webhook) = &webhook {
@@ -137,9 +141,9 @@ impl EndpointWorker {
             }
             if self.posts.is_empty() && self.settling.is_empty() {
                 if !has_posted {
-                    self.pacing.lock().rest(rest_until(self.shared.clock.now()));
+                    self.pacing.lock().pause(worker_pause_end(self.shared.clock.now()));
                 }
-                return Ok(End::NothingToPost);
+                return Ok(EndReason::NothingToPost);
             }
             let may_have_more = self.queue.is_empty() && self.free_slots() > 0;
             tokio::select! {
@@ -149,8 +153,8 @@ impl EndpointWorker {
                 Some(ended) = self.posts.join_next() => {
                     match ended {
                         Ok((webhook, Ok(post))) => {
-                            if let Some(disabling) = self.evaluate(Some(&webhook), post) {
-                                return Ok(End::MustDisable(disabling));
+                            if let Some(decision) = self.evaluate(Some(&webhook), post) {
+                                return Ok(EndReason::MustDisable(decision));
                             }
                         }
                         Ok((_, Err(NoPermit(event_id)))) => self.release(event_id).await?,
@@ -198,27 +202,27 @@ impl EndpointWorker {
     /// Evaluates a post and passes its outcome to the settler. Returns the cause if the endpoint must be disabled.
     /// `webhook` says since when the endpoint has been failing; it is `None` while the worker ends, because then the
     /// result is ignored.
-    fn evaluate(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<Disabling> {
+    fn evaluate(&mut self, webhook: Option<&Webhook>, post: PostResult) -> Option<DisableDecision> {
         let now = self.shared.clock.now();
-        let mut disabling = None;
+        let mut decision = None;
         let next = if post.is_delivered {
-            self.pacing.lock().succeeded();
+            self.pacing.lock().record_success();
             WebhookNext::Done
         } else if post.unsupported_in_format {
             WebhookNext::UnsupportedInFormat
         } else {
-            self.pacing.lock().failed(post.attempt.at, now);
-            let failed = Failed {
+            self.pacing.lock().record_failure(post.attempt.at, now);
+            let failed = FailedAttempt {
                 at: now,
                 attempts: post.attempt.number,
                 status: post.attempt.status,
                 retry_after: post.retry_after.as_deref(),
                 failing_since: webhook.and_then(|webhook| webhook.failing_since),
             };
-            if let Some(until) = RetrySettings::rest_until(failed) {
-                self.pacing.lock().rest_as_requested(until);
+            if let Some(until) = RetrySettings::requested_pause_end(failed) {
+                self.pacing.lock().pause_at_least(until);
             }
-            disabling = self.shared.settings.retry.disabling(failed);
+            decision = self.shared.settings.retry.find_disable_decision(failed);
             match self.shared.settings.retry.consequence(failed, rand::random()) {
                 Consequence::RetryAt(at) => WebhookNext::RetryAt(at),
                 Consequence::GiveUp => WebhookNext::GiveUp,
@@ -230,16 +234,16 @@ impl EndpointWorker {
         let outcome = WebhookOutcome { server_id, webhook_id, attempt: post.attempt, next };
         self.settling.spawn(async move {
             if !shared.settler.settle(outcome).await {
-                pacing.lock().rest_as_requested(shared.clock.now().plus(REFUSED_OUTCOME_REST));
+                pacing.lock().pause_at_least(shared.clock.now().plus(REFUSED_OUTCOME_PAUSE));
             }
             event_id
         });
-        disabling
+        decision
     }
 }
 
-async fn disable(shared: &Shared, (server_id, id): Key, disabling: Disabling) {
-    let Disabling { reason, failing_before } = disabling;
+async fn disable(shared: &WorkerShared, (server_id, id): EndpointKey, decision: DisableDecision) {
+    let DisableDecision { reason, failing_before } = decision;
     match shared.store.disable_webhook(server_id, id, reason.clone(), failing_before).await {
         Ok(true) => {
             tracing::info!(server.id = server_id.0, webhook.id = id.0, reason, "webhook disabled");
@@ -252,21 +256,21 @@ async fn disable(shared: &Shared, (server_id, id): Key, disabling: Disabling) {
     }
 }
 
-/// Waits until posts may be due: until this node adds an event, or for `POLL`, because other nodes may add events and
-/// retries may become due.
+/// Waits until posts may be due: until this node adds an event, or for `POLL_INTERVAL`, because other nodes may add
+/// events and retries may become due.
 async fn until_notice(notices: &mut watch::Receiver<u64>) {
-    if tokio::time::timeout(POLL, notices.changed()).await.is_ok() {
-        tokio::time::sleep(LOOK_PAUSE).await;
+    if tokio::time::timeout(POLL_INTERVAL, notices.changed()).await.is_ok() {
+        tokio::time::sleep(CLAIM_DELAY).await;
     }
 }
 
 async fn post_claimed(
-    shared: Arc<Shared>,
+    shared: Arc<WorkerShared>,
     webhook: Arc<Webhook>,
     is_failing: bool,
     work: WebhookWork,
     mut stopping: watch::Receiver<bool>,
-) -> (Arc<Webhook>, Result<Post, NoPermit>) {
+) -> (Arc<Webhook>, Result<PostResult, NoPermit>) {
     let class = shared.class_of(&webhook, is_failing);
     let permit = tokio::select! {
         biased;
@@ -275,31 +279,31 @@ async fn post_claimed(
         () = tokio::time::sleep(PERMIT_WAIT_MAX) => None,
     };
     let Some(mut permit) = permit else { return (webhook, Err(NoPermit(work.event.id))) };
-    let (quick_answer, timeout_without_permits) = match class {
-        Class::Proven => (QUICK_ANSWER_OF_PROVEN, TIMEOUT_WITHOUT_PERMITS_OF_PROVEN),
-        _ => (QUICK_ANSWER, TIMEOUT_WITHOUT_PERMITS),
+    let (quick_answer_max, timeout_without_permits) = match class {
+        PermitClass::Proven => (QUICK_ANSWER_MAX_OF_PROVEN, TIMEOUT_WITHOUT_PERMITS_OF_PROVEN),
+        _ => (QUICK_ANSWER_MAX, TIMEOUT_WITHOUT_PERMITS),
     };
-    let (give_up, given_up) = oneshot::channel();
-    let mut give_up = Some(give_up);
-    let cut_short = async {
-        if given_up.await.is_err() {
+    let (preempt_sender, preempt_receiver) = oneshot::channel();
+    let mut preempt_sender = Some(preempt_sender);
+    let preempted = async {
+        if preempt_receiver.await.is_err() {
             std::future::pending::<()>().await;
         }
     };
     let begun = Instant::now();
     let post = {
-        let mut posting = pin!(shared.poster.post(&webhook, work.event, work.attempts, cut_short));
+        let mut posting = pin!(shared.poster.post(&webhook, work.event, work.attempts, preempted));
         loop {
-            if let Ok(post) = tokio::time::timeout(quick_answer, &mut posting).await {
+            if let Ok(post) = tokio::time::timeout(quick_answer_max, &mut posting).await {
                 break post;
             }
             permit = shared.permits.move_to_slow(permit);
             if begun.elapsed() >= timeout_without_permits
                 && shared.permits.is_exhausted(&permit)
-                && let Some(give_up) = give_up.take()
+                && let Some(sender) = preempt_sender.take()
             {
                 // Fails if the post has its answer by now.
-                let _ = give_up.send(());
+                let _ = sender.send(());
             }
         }
     };

@@ -23,17 +23,17 @@ use crate::WebhookSettings;
 use crate::pacing::Pacing;
 use crate::post::Poster;
 use endpoint_worker::EndpointWorker;
-use permits::{Class, PostPermits};
+use permits::{PermitClass, PostPermits};
 use settler::Settler;
 
 /// Longest wait for a notice before the next look-up: other nodes add events without notifying this one.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum pause between two look-ups of due posts.
-const SCAN_PAUSE_MIN: Duration = Duration::from_millis(10);
+const LOOK_UP_PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Pause after a failed look-up.
-const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
+const LOOK_UP_RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Pause of a worker that failed, or that found nothing because another node holds the due posts.
-const WORKER_REST: Duration = Duration::from_secs(1);
+const WORKER_PAUSE: Duration = Duration::from_secs(1);
 /// An endpoint that has failed for this long counts as failing, even after fewer than three failures in a row.
 const FAILING_AFTER: Duration = Duration::from_mins(1);
 /// Maximum number of endpoints whose pacing is remembered while they have no posts.
@@ -41,7 +41,7 @@ const PACINGS_MAX: usize = 100_000;
 
 /// State shared by all workers.
 #[derive(Debug)]
-struct Shared {
+struct WorkerShared {
     store: Store,
     clock: Arc<dyn Clock>,
     poster: Poster,
@@ -50,23 +50,24 @@ struct Shared {
     permits: PostPermits,
 }
 
-impl Shared {
+impl WorkerShared {
     /// Class of an endpoint. An endpoint counts as failing after three failures in a row (`is_failing`), or a minute
     /// after its first failure. A single failure is not enough, because posts to failing endpoints may wait long for a
     /// permit.
-    fn class_of(&self, webhook: &Webhook, is_failing: bool) -> Class {
+    fn class_of(&self, webhook: &Webhook, is_failing: bool) -> PermitClass {
         let failing_for = webhook.failing_since.map(|since| self.clock.now().since(since));
         if is_failing || failing_for.is_some_and(|failing_for| failing_for >= FAILING_AFTER) {
-            Class::Failing
+            PermitClass::Failing
         } else if webhook.last_success_at.is_some() {
-            Class::Proven
+            PermitClass::Proven
         } else {
-            Class::New
+            PermitClass::New
         }
     }
 }
 
-type Key = (ServerId, WebhookId);
+/// An endpoint is a webhook of a server.
+type EndpointKey = (ServerId, WebhookId);
 
 /// Pacing of one endpoint, kept between workers.
 #[derive(Debug, Clone)]
@@ -78,6 +79,7 @@ impl SharedPacing {
     }
 }
 
+/// Runs the dispatcher until `stopping` is true, then writes the remaining outcomes.
 pub(crate) async fn run(
     store: Store,
     clock: Arc<dyn Clock>,
@@ -86,7 +88,7 @@ pub(crate) async fn run(
     stopping: watch::Receiver<bool>,
 ) {
     let (settler, settler_task) = Settler::start(store.clone());
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(WorkerShared {
         store,
         clock,
         poster,
@@ -94,16 +96,16 @@ pub(crate) async fn run(
         permits: PostPermits::new(settings.concurrency_max),
         settings,
     });
-    Dispatcher { shared, workers: JoinSet::new(), endpoints: HashMap::new() }.run(stopping).await;
+    Dispatcher { shared, workers: JoinSet::new(), endpoints: HashMap::new() }.dispatch(stopping).await;
     // All workers have ended, which closes the settler's channel: the settler writes the outcomes that still wait, and
     // ends.
     drop(settler_task.await);
 }
 
 struct Dispatcher {
-    shared: Arc<Shared>,
-    workers: JoinSet<Key>,
-    endpoints: HashMap<Key, EndpointState>,
+    shared: Arc<WorkerShared>,
+    workers: JoinSet<EndpointKey>,
+    endpoints: HashMap<EndpointKey, EndpointState>,
 }
 
 struct EndpointState {
@@ -112,7 +114,7 @@ struct EndpointState {
 }
 
 impl Dispatcher {
-    async fn run(mut self, mut stopping: watch::Receiver<bool>) {
+    async fn dispatch(mut self, mut stopping: watch::Receiver<bool>) {
         let mut notices = self.shared.store.event_notices();
         let mut watch = ClockWatch::new(self.shared.clock.now());
         let mut corrections_at: Vec<Instant> = Vec::new();
@@ -120,8 +122,8 @@ impl Dispatcher {
             corrections_at = correction_times(Instant::now());
         }
         loop {
-            if watch.went_back(self.shared.clock.now()).is_some() {
-                self.endpoints.values().for_each(|endpoint| endpoint.pacing.lock().forget_times());
+            if watch.detect_step_back(self.shared.clock.now()).is_some() {
+                self.endpoints.values().for_each(|endpoint| endpoint.pacing.lock().clear_times());
                 corrections_at = correction_times(Instant::now());
             }
             if corrections_at.first().is_some_and(|at| *at <= Instant::now()) {
@@ -146,11 +148,11 @@ impl Dispatcher {
                 Ok(due) => self.start_workers(&due, &stopping),
                 Err(error) => {
                     tracing::warn!(%error, "reading webhook events failed; retrying");
-                    TROUBLE_PAUSE
+                    LOOK_UP_RETRY_PAUSE
                 }
             };
             // Slow look-ups are made less often.
-            let pause = SCAN_PAUSE_MIN.max(begun.elapsed() * 2);
+            let pause = LOOK_UP_PAUSE_MIN.max(begun.elapsed() * 2);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 _ = stopping.wait_for(|stop| *stop) => break,
@@ -158,21 +160,21 @@ impl Dispatcher {
             tokio::select! {
                 _ = notices.changed() => {}
                 () = tokio::time::sleep(look_up_in) => {}
-                Some(ended) = self.workers.join_next() => self.ended(ended.ok()),
+                Some(ended) = self.workers.join_next() => self.record_worker_end(ended.ok()),
                 _ = stopping.wait_for(|stop| *stop) => break,
             }
             while let Some(ended) = self.workers.try_join_next() {
-                self.ended(ended.ok());
+                self.record_worker_end(ended.ok());
             }
         }
         while self.workers.join_next().await.is_some() {}
     }
 
     /// Starts workers for due posts. Returns the time until the next look-up: until another post is due, at most
-    /// `POLL`.
+    /// `POLL_INTERVAL`.
     fn start_workers(&mut self, due: &[WebhookDue], stopping: &watch::Receiver<bool>) -> Duration {
         let now = self.shared.clock.now();
-        let mut look_up_in = POLL;
+        let mut look_up_in = POLL_INTERVAL;
         if self.endpoints.len() > PACINGS_MAX {
             self.endpoints.retain(|_, endpoint| endpoint.has_worker);
         }
@@ -199,7 +201,7 @@ impl Dispatcher {
         look_up_in
     }
 
-    fn ended(&mut self, key: Option<Key>) {
+    fn record_worker_end(&mut self, key: Option<EndpointKey>) {
         match key {
             Some(key) => {
                 if let Some(endpoint) = self.endpoints.get_mut(&key) {
@@ -220,6 +222,6 @@ fn correction_times(now: Instant) -> Vec<Instant> {
 }
 
 /// End of the pause of a worker that failed or found nothing.
-fn rest_until(now: Timestamp) -> Timestamp {
-    now.plus(WORKER_REST)
+fn worker_pause_end(now: Timestamp) -> Timestamp {
+    now.plus(WORKER_PAUSE)
 }

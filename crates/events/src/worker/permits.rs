@@ -20,13 +20,13 @@ const SLOW_POSTS_MAX: usize = 1_024;
 /// is larger.
 const SERVER_POSTS_MAX: usize = 32;
 /// Maximum number of slow posts of one server.
-const SERVER_SLOW_MAX: usize = 64;
-/// Maximum number of pairs of server and class that are remembered without posts.
-const SERVER_CLASSES_MAX: usize = 1_024;
+const SERVER_SLOW_POSTS_MAX: usize = 64;
+/// Number of semaphores, one for each server and class, from which unused ones are removed.
+const SERVER_SEMAPHORES_MAX: usize = 1_024;
 
 /// Class of a post, by its endpoint; each class has separate permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Class {
+pub(super) enum PermitClass {
     /// The endpoint has answered well before.
     Proven,
     New,
@@ -42,54 +42,54 @@ pub(super) struct PostPermits {
     new: Arc<Semaphore>,
     failing: Arc<Semaphore>,
     slow: Arc<Semaphore>,
-    server_permits: Mutex<HashMap<(ServerId, Class), Arc<Semaphore>>>,
-    per_server: usize,
+    server_permits: Mutex<HashMap<(ServerId, PermitClass), Arc<Semaphore>>>,
+    server_posts_max: usize,
 }
 
 /// Permit for one post; released on drop.
 #[derive(Debug)]
 pub(super) struct PostPermit {
     server_id: ServerId,
-    class: Class,
-    _of_server: OwnedSemaphorePermit,
-    _of_class: OwnedSemaphorePermit,
+    class: PermitClass,
+    _server_permit: OwnedSemaphorePermit,
+    _class_permit: OwnedSemaphorePermit,
 }
 
 impl PostPermits {
-    pub(super) fn new(per_endpoint: usize) -> Self {
+    pub(super) fn new(endpoint_posts_max: usize) -> Self {
         Self {
             proven: Arc::new(Semaphore::new(PROVEN_POSTS_MAX)),
             new: Arc::new(Semaphore::new(NEW_POSTS_MAX)),
             failing: Arc::new(Semaphore::new(FAILING_POSTS_MAX)),
             slow: Arc::new(Semaphore::new(SLOW_POSTS_MAX)),
             server_permits: Mutex::default(),
-            per_server: SERVER_POSTS_MAX.max(per_endpoint),
+            server_posts_max: SERVER_POSTS_MAX.max(endpoint_posts_max),
         }
     }
 
     /// Waits for a permit. Takes the permit of the server's share first: waiting for that permit blocks no other
     /// server.
-    pub(super) async fn acquire(&self, server_id: ServerId, class: Class) -> PostPermit {
+    pub(super) async fn acquire(&self, server_id: ServerId, class: PermitClass) -> PostPermit {
         PostPermit {
             server_id,
             class,
-            _of_server: acquire(self.of_server(server_id, class)).await,
-            _of_class: acquire(self.of_class(class)).await,
+            _server_permit: acquire(self.server_semaphore(server_id, class)).await,
+            _class_permit: acquire(self.class_semaphore(class)).await,
         }
     }
 
     /// Moves a post without an answer to the slow class, if a slow permit is free, so that another post can have the
     /// released permit.
     pub(super) fn move_to_slow(&self, permit: PostPermit) -> PostPermit {
-        let (server_id, class) = (permit.server_id, Class::Slow);
-        if !matches!(permit.class, Class::New | Class::Proven) {
+        let (server_id, class) = (permit.server_id, PermitClass::Slow);
+        if !matches!(permit.class, PermitClass::New | PermitClass::Proven) {
             return permit;
         }
-        let of_server = self.of_server(server_id, class).try_acquire_owned();
-        let of_class = self.of_class(class).try_acquire_owned();
-        match (of_server, of_class) {
-            (Ok(of_server), Ok(of_class)) => {
-                PostPermit { server_id, class, _of_server: of_server, _of_class: of_class }
+        let server_permit = self.server_semaphore(server_id, class).try_acquire_owned();
+        let class_permit = self.class_semaphore(class).try_acquire_owned();
+        match (server_permit, class_permit) {
+            (Ok(server_permit), Ok(class_permit)) => {
+                PostPermit { server_id, class, _server_permit: server_permit, _class_permit: class_permit }
             }
             _ => permit,
         }
@@ -98,26 +98,26 @@ impl PostPermits {
     /// Whether all permits of the class of `permit` are in use, in total or by its server, so that other posts may wait
     /// for this permit.
     pub(super) fn is_exhausted(&self, permit: &PostPermit) -> bool {
-        self.of_class(permit.class).available_permits() == 0
-            || self.of_server(permit.server_id, permit.class).available_permits() == 0
+        self.class_semaphore(permit.class).available_permits() == 0
+            || self.server_semaphore(permit.server_id, permit.class).available_permits() == 0
     }
 
-    fn of_class(&self, class: Class) -> Arc<Semaphore> {
+    fn class_semaphore(&self, class: PermitClass) -> Arc<Semaphore> {
         Arc::clone(match class {
-            Class::Proven => &self.proven,
-            Class::New => &self.new,
-            Class::Failing => &self.failing,
-            Class::Slow => &self.slow,
+            PermitClass::Proven => &self.proven,
+            PermitClass::New => &self.new,
+            PermitClass::Failing => &self.failing,
+            PermitClass::Slow => &self.slow,
         })
     }
 
-    fn of_server(&self, server_id: ServerId, class: Class) -> Arc<Semaphore> {
+    fn server_semaphore(&self, server_id: ServerId, class: PermitClass) -> Arc<Semaphore> {
         let mut server_permits = self.server_permits.lock();
-        if server_permits.len() >= SERVER_CLASSES_MAX {
+        if server_permits.len() >= SERVER_SEMAPHORES_MAX {
             // Permits and waiting tasks hold a reference to their semaphore: keep those semaphores.
             server_permits.retain(|_, permits| Arc::strong_count(permits) > 1);
         }
-        let count = if class == Class::Slow { SERVER_SLOW_MAX } else { self.per_server };
+        let count = if class == PermitClass::Slow { SERVER_SLOW_POSTS_MAX } else { self.server_posts_max };
         let permits =
             server_permits.entry((server_id, class)).or_insert_with(|| Arc::new(Semaphore::new(count)));
         Arc::clone(permits)
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     /// Returns a permit only if one is free.
-    async fn try_acquire(permits: &PostPermits, server_id: i64, class: Class) -> Option<PostPermit> {
+    async fn try_acquire(permits: &PostPermits, server_id: i64, class: PermitClass) -> Option<PostPermit> {
         tokio::time::timeout(Duration::ZERO, permits.acquire(ServerId(server_id), class)).await.ok()
     }
 
@@ -143,56 +143,56 @@ mod tests {
     async fn a_server_takes_its_own_permits_only() {
         let permits = PostPermits::new(8);
         let mut taken = Vec::new();
-        while let Some(permit) = try_acquire(&permits, 1, Class::Failing).await {
+        while let Some(permit) = try_acquire(&permits, 1, PermitClass::Failing).await {
             taken.push(permit);
         }
         assert_eq!(taken.len(), SERVER_POSTS_MAX);
-        assert!(try_acquire(&permits, 1, Class::Proven).await.is_some());
-        assert!(try_acquire(&permits, 2, Class::Failing).await.is_some());
+        assert!(try_acquire(&permits, 1, PermitClass::Proven).await.is_some());
+        assert!(try_acquire(&permits, 2, PermitClass::Failing).await.is_some());
         taken.clear();
-        assert!(try_acquire(&permits, 1, Class::Failing).await.is_some());
+        assert!(try_acquire(&permits, 1, PermitClass::Failing).await.is_some());
     }
 
     #[tokio::test]
     async fn new_endpoints_that_do_not_answer_free_their_permits_for_others() {
         let permits = PostPermits::new(8);
         let mut taken = Vec::new();
-        while let Some(permit) = try_acquire(&permits, 1, Class::New).await {
+        while let Some(permit) = try_acquire(&permits, 1, PermitClass::New).await {
             taken.push(permit);
         }
         let moved: Vec<PostPermit> = taken.into_iter().map(|permit| permits.move_to_slow(permit)).collect();
-        assert!(moved.iter().all(|permit| permit.class == Class::Slow));
+        assert!(moved.iter().all(|permit| permit.class == PermitClass::Slow));
         let mut taken = Vec::new();
-        while let Some(permit) = try_acquire(&permits, 1, Class::New).await {
+        while let Some(permit) = try_acquire(&permits, 1, PermitClass::New).await {
             taken.push(permits.move_to_slow(permit));
         }
         // When its share of slow posts is used up, the server's other posts stay in their class.
-        assert_eq!(moved.len() + taken.len(), SERVER_SLOW_MAX + SERVER_POSTS_MAX);
-        assert!(try_acquire(&permits, 2, Class::New).await.is_some());
+        assert_eq!(moved.len() + taken.len(), SERVER_SLOW_POSTS_MAX + SERVER_POSTS_MAX);
+        assert!(try_acquire(&permits, 2, PermitClass::New).await.is_some());
         assert!(moved.iter().chain(&taken).all(|permit| permits.is_exhausted(permit)));
-        assert!(!permits.is_exhausted(&try_acquire(&permits, 2, Class::New).await.unwrap()));
+        assert!(!permits.is_exhausted(&try_acquire(&permits, 2, PermitClass::New).await.unwrap()));
     }
 
     #[tokio::test]
     async fn proven_endpoints_that_begin_to_hang_free_their_permits_too() {
         let permits = PostPermits::new(8);
         let mut taken = Vec::new();
-        while let Some(permit) = try_acquire(&permits, 1, Class::Proven).await {
+        while let Some(permit) = try_acquire(&permits, 1, PermitClass::Proven).await {
             taken.push(permit);
         }
         let _moved: Vec<PostPermit> = taken.into_iter().map(|permit| permits.move_to_slow(permit)).collect();
-        assert!(try_acquire(&permits, 1, Class::Proven).await.is_some());
+        assert!(try_acquire(&permits, 1, PermitClass::Proven).await.is_some());
     }
 
     #[tokio::test]
     async fn servers_without_posts_are_forgotten() {
         let permits = PostPermits::new(64);
-        let held = try_acquire(&permits, 0, Class::New).await;
-        for server_id in 0..3 * SERVER_CLASSES_MAX as i64 {
-            assert!(try_acquire(&permits, server_id, Class::New).await.is_some());
+        let first_permit = try_acquire(&permits, 0, PermitClass::New).await;
+        for server_id in 0..3 * SERVER_SEMAPHORES_MAX as i64 {
+            assert!(try_acquire(&permits, server_id, PermitClass::New).await.is_some());
         }
         let known = permits.server_permits.lock();
-        assert!(known.len() <= SERVER_CLASSES_MAX && known.contains_key(&(ServerId(0), Class::New)));
-        drop((known, held));
+        assert!(known.len() <= SERVER_SEMAPHORES_MAX && known.contains_key(&(ServerId(0), PermitClass::New)));
+        drop((known, first_permit));
     }
 }

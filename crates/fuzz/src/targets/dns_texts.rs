@@ -64,8 +64,8 @@ fn expected() -> &'static ExpectedRecords {
         let service = Service {
             host: name("post.example"),
             sources: vec![source],
-            unseen: Vec::new(),
-            unknown: None,
+            private_sources: Vec::new(),
+            unknown_reason: None,
             is_spf_name_usable: true,
             takes_reports: true,
         };

@@ -1,7 +1,7 @@
 //! Messages from customers: accepted raw and by SMTP, shown, rewritten for tracking, prepared for signing.
 
 use postroad_mail::{
-    Canonical, Personal, RawFallback, RewritePlan, RewriteSettings, TrackKey, find_from_domain,
+    Canonical, RawFallback, RewritePlan, RewriteSettings, TrackKey, TrackedRecipient, find_from_domain,
     has_utf8_header, prepare_raw, prepare_submission, view,
 };
 use postroad_model::{MessageId, ServerId};
@@ -45,8 +45,8 @@ fn seeds() -> Vec<Vec<u8>> {
 fn run(bytes: &[u8]) {
     let fallback = RawFallback { date: "Mon, 16 Nov 2026 00:00:00 +0000", message_id: "id@example.test" };
     let _ = prepare_submission(bytes.to_vec(), &fallback);
-    let taken = prepare_raw(bytes.to_vec(), &fallback);
-    let message = taken.as_ref().map_or(bytes, |taken| &taken.bytes);
+    let prepared = prepare_raw(bytes.to_vec(), &fallback);
+    let message = prepared.as_ref().map_or(bytes, |prepared| &prepared.bytes);
     let _ = (view(message), find_from_domain(message), has_utf8_header(message), Canonical::of(message));
     let key = TrackKey::new(&[7; 32]);
     let settings = RewriteSettings {
@@ -56,8 +56,8 @@ fn run(bytes: &[u8]) {
         excluded_hosts: &[],
     };
     let plan = RewritePlan::of(message, &settings);
-    let personal = Personal { key: &key, server_id: ServerId(1), message_id: MessageId(2) };
-    let written = plan.write(message, &personal);
+    let recipient = TrackedRecipient { key: &key, server_id: ServerId(1), message_id: MessageId(2) };
+    let written = plan.write(message, &recipient);
     if plan.is_empty() {
         assert!(written == message, "a message with nothing to rewrite is left as it is");
     }

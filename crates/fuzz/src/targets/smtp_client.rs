@@ -6,9 +6,9 @@ use postroad_smtp::{Body, ClientConfig, ClientSession, EndCause, Event, HeloName
 
 use super::{Target, texts};
 
-const OUTPUT_ROOM: usize = 16 << 10;
+const OUTPUT_BYTES_MAX: usize = 16 << 10;
 /// Messages offered in one session.
-const MESSAGES: usize = 2;
+const MESSAGES_PER_SESSION: usize = 2;
 
 pub(super) const TARGET: Target = Target {
     name: "smtp-client",
@@ -26,32 +26,32 @@ pub(super) const TARGET: Target = Target {
 };
 
 fn run(bytes: &[u8]) {
-    let Some((cut, rest)) = bytes.split_first() else { return };
+    let Some((piece_bytes, rest)) = bytes.split_first() else { return };
     let host = DomainName::parse("out.example.test").expect("the constant is a domain name");
     let mut session = ClientSession::new(ClientConfig::new(HeloName::from(host)));
-    let mut left = MESSAGES;
+    let mut messages_left = MESSAGES_PER_SESSION;
     let mut output = Vec::new();
-    for piece in rest.chunks(usize::from(*cut).max(1)) {
+    for piece in rest.chunks(usize::from(*piece_bytes).max(1)) {
         session.feed(piece);
-        if !react(&mut session, &mut left, &mut output) {
+        if !react(&mut session, &mut messages_left, &mut output) {
             return;
         }
     }
     session.connection_ended(EndCause::EndOfStream);
-    react(&mut session, &mut left, &mut output);
+    react(&mut session, &mut messages_left, &mut output);
 }
 
 /// Reacts as delivery would. Returns `false` when the session has ended.
-fn react(session: &mut ClientSession, left: &mut usize, output: &mut Vec<u8>) -> bool {
+fn react(session: &mut ClientSession, messages_left: &mut usize, output: &mut Vec<u8>) -> bool {
     loop {
         output.clear();
-        let mut is_moving = session.fill_output(output, OUTPUT_ROOM) > 0;
+        let mut is_moving = session.fill_output(output, OUTPUT_BYTES_MAX) > 0;
         while let Some(event) = session.next_event() {
             is_moving = true;
             match event {
                 Event::StartTls => session.tls_established(),
-                Event::Ready if *left > 0 => {
-                    *left -= 1;
+                Event::Ready if *messages_left > 0 => {
+                    *messages_left -= 1;
                     session.send(message()).expect("a ready session takes a message");
                 }
                 Event::Ready => session.quit().expect("a ready session can quit"),

@@ -42,7 +42,7 @@ fn run(bytes: &[u8]) {
 }
 
 fn run_with(bytes: &[u8], bare_lf: BareLf) {
-    let Some((cut, rest)) = bytes.split_first() else { return };
+    let Some((piece_bytes, rest)) = bytes.split_first() else { return };
     let host = DomainName::parse("mail.example.test").expect("the constant is a domain name");
     let config = ServerConfig {
         starttls: true,
@@ -52,7 +52,7 @@ fn run_with(bytes: &[u8], bare_lf: BareLf) {
     };
     let mut session = ServerSession::new(Arc::new(config));
     let (mut output_bytes, mut message) = (0, Vec::new());
-    for piece in rest.chunks(usize::from(*cut).max(1)) {
+    for piece in rest.chunks(usize::from(*piece_bytes).max(1)) {
         session.feed(piece);
         while let Some(event) = session.next_event() {
             match event {

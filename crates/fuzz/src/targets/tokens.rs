@@ -15,7 +15,7 @@ pub(super) const TARGET: Target = Target { name: "tokens", run, seeds, frames: &
 fn seeds() -> Vec<Vec<u8>> {
     let track = TrackKey::new(&KEY);
     let click = TrackKind::Click { target: "https://example.com/a?b=c".to_owned() };
-    let path = ReturnPathKey::new(&KEY);
+    let return_path_key = ReturnPathKey::new(&KEY);
     let token = MessageToken::random(&mut StdRng::seed_from_u64(5));
     let own = OwnMessageId { server_id: ServerId(3), number: 4 };
     let uuid = MessageIdKey::new(&KEY).uuid(own).expect("the numbers are small");
@@ -23,7 +23,7 @@ fn seeds() -> Vec<Vec<u8>> {
         format!("{uuid}@rp.example.com").into_bytes(),
         track.token(ServerId(3), MessageId(4), &click).into_bytes(),
         track.token(ServerId(3), MessageId(4), &TrackKind::Open).into_bytes(),
-        path.local_part(ServerId(3), MessageId(4), &token).into_bytes(),
+        return_path_key.local_part(ServerId(3), MessageId(4), &token).into_bytes(),
     ]
 }
 

@@ -10,12 +10,12 @@ use postroad_fuzz::{Pattern, Target, find_target, patterns};
 const LARGE_BYTES: usize = 96 << 10;
 const SMALL_BYTES: usize = LARGE_BYTES / 4;
 /// Patterns that take less time at the large size are not compared.
-const FAST_ENOUGH: Duration = Duration::from_millis(100);
+const COMPARED_TIME_MIN: Duration = Duration::from_millis(100);
 /// Largest accepted ratio of the times at the two sizes: between 4 (linear) and 16 (quadratic).
 const RATIO_MAX: f64 = 9.0;
 
 /// Best time of `runs` runs: other load only adds time.
-fn time(target: &Target, pattern: Pattern, bytes: usize, runs: usize) -> Duration {
+fn best_time(target: &Target, pattern: Pattern, bytes: usize, runs: usize) -> Duration {
     let text = pattern.text(bytes);
     let once = || {
         let started = Instant::now();
@@ -26,12 +26,12 @@ fn time(target: &Target, pattern: Pattern, bytes: usize, runs: usize) -> Duratio
 }
 
 /// Other load may make one comparison look quadratic, but hardly three.
-const ROUNDS: usize = 3;
+const COMPARISONS: usize = 3;
 
 fn is_quadratic(target: &Target, pattern: Pattern) -> bool {
-    (0..ROUNDS).all(|_| {
-        let small = time(target, pattern, SMALL_BYTES, 3).as_secs_f64();
-        let large = time(target, pattern, LARGE_BYTES, 3).as_secs_f64();
+    (0..COMPARISONS).all(|_| {
+        let small = best_time(target, pattern, SMALL_BYTES, 3).as_secs_f64();
+        let large = best_time(target, pattern, LARGE_BYTES, 3).as_secs_f64();
         large / small.max(1e-6) > RATIO_MAX
     })
 }
@@ -39,7 +39,7 @@ fn is_quadratic(target: &Target, pattern: Pattern) -> bool {
 fn check(name: &str) {
     let target = find_target(name).expect("the table of targets has it");
     let is_slow = |pattern: &Pattern| {
-        time(target, *pattern, LARGE_BYTES, 1) >= FAST_ENOUGH && is_quadratic(target, *pattern)
+        best_time(target, *pattern, LARGE_BYTES, 1) >= COMPARED_TIME_MIN && is_quadratic(target, *pattern)
     };
     let slow: Vec<Pattern> = patterns(target).filter(is_slow).collect();
     assert!(slow.is_empty(), "{name} is not linear on {slow:#?}");

@@ -3,7 +3,7 @@
 use postroad_fuzz::{Mutator, find_target};
 
 /// A failure names the input; `cargo xtask fuzz` searches longer.
-fn run(name: &str, inputs: u64) {
+fn run_briefly(name: &str, inputs: u64) {
     let target = find_target(name).expect("the table of targets has it");
     for seed in (target.seeds)() {
         (target.run)(&seed);
@@ -20,7 +20,7 @@ macro_rules! short_runs {
     ($($test:ident: $name:literal, $inputs:literal;)+) => {
         $(#[test]
         fn $test() {
-            run($name, $inputs);
+            run_briefly($name, $inputs);
         })+
 
         #[test]

@@ -48,7 +48,9 @@ impl EnhancedPattern {
     }
 
     pub(super) fn matches(self, code: EnhancedCode) -> bool {
-        self.class.holds(code.class) && self.subject.holds(code.subject) && self.detail.holds(code.detail)
+        self.class.contains(code.class)
+            && self.subject.contains(code.subject)
+            && self.detail.contains(code.detail)
     }
 }
 
@@ -62,7 +64,7 @@ impl Span {
         (span.0 <= span.1).then_some(span)
     }
 
-    fn holds(self, number: u16) -> bool {
+    fn contains(self, number: u16) -> bool {
         (self.0..=self.1).contains(&number)
     }
 }

@@ -60,10 +60,10 @@ impl PhraseFinder {
     pub(super) fn find_in(&self, text: &str) -> FoundPhrases {
         let text = normalise(text);
         let mut found = vec![false; self.phrases.len()];
-        for hit in self.automaton.find_overlapping_iter(&text) {
-            let id = hit.pattern().as_usize();
+        for matched in self.automaton.find_overlapping_iter(&text) {
+            let id = matched.pattern().as_usize();
             let is_open = self.phrases[id].is_open;
-            found[id] |= is_edge(&text, hit.start()) && (is_open || is_edge(&text, hit.end()));
+            found[id] |= is_edge(&text, matched.start()) && (is_open || is_edge(&text, matched.end()));
         }
         FoundPhrases(found)
     }

@@ -61,14 +61,14 @@ impl Reply {
 
     /// Parses a reply as shown in a log or a delivery report: `550 5.1.1 …`, several lines `550-…`, with or without
     /// `smtp;` before it.
-    pub fn parse(shown: &str) -> Result<Self, ReplyProblem> {
-        let shown = shown.trim_start();
-        let shown = match shown.get(..5) {
-            Some(prefix) if prefix.eq_ignore_ascii_case("smtp;") => shown[5..].trim_start(),
-            _ => shown,
+    pub fn parse(text: &str) -> Result<Self, ReplyProblem> {
+        let text = text.trim_start();
+        let text = match text.get(..5) {
+            Some(prefix) if prefix.eq_ignore_ascii_case("smtp;") => text[5..].trim_start(),
+            _ => text,
         };
-        let (code, _) = shown.lines().next().and_then(split_code).ok_or(ReplyProblem::NoCode)?;
-        let lines: Vec<&str> = shown.lines().map(|line| without_code(line, code)).collect();
+        let (code, _) = text.lines().next().and_then(split_code).ok_or(ReplyProblem::NoCode)?;
+        let lines: Vec<&str> = text.lines().map(|line| without_code(line, code)).collect();
         Self::new(code, &lines.join("\n"))
     }
 

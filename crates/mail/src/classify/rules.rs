@@ -51,8 +51,8 @@ impl RuleTable {
             }
         }
         let mut names = HashSet::new();
-        if let Some(twice) = file.rule.iter().find(|rule| !names.insert(rule.name.as_str())) {
-            return Err(RuleProblem::NameTwice(twice.name.clone()));
+        if let Some(second) = file.rule.iter().find(|rule| !names.insert(rule.name.as_str())) {
+            return Err(RuleProblem::NameTwice(second.name.clone()));
         }
         let mut phrases = PhraseList::default();
         let compile = |entry: RuleEntry| {
@@ -94,28 +94,28 @@ impl Rule {
             codes.iter().map(parse).collect::<Result<Vec<_>, _>>()
         };
         let (enhanced, proof) = (patterns(&entry.enhanced)?, patterns(&entry.proof)?);
-        let mut number = |list: Vec<String>| {
+        let mut phrase_ids = |list: Vec<String>| {
             let add = |phrase: String| {
                 phrases.add(&phrase).ok_or_else(|| RuleProblem::Phrase { rule: name.clone(), phrase })
             };
             list.into_iter().map(add).collect::<Result<Vec<_>, _>>()
         };
         let throttle = entry.throttle.unwrap_or(class.throttle);
-        let of_class = throttle.then(|| Signal::of_class(entry.class));
+        let class_signal = throttle.then(|| Signal::of_class(entry.class));
         Ok(Self {
             class: entry.class,
             codes: codes.collect::<Result<_, _>>()?,
             enhanced,
             phases: entry.phases,
-            any: number(entry.any)?,
-            with: number(entry.with)?,
-            all: number(entry.all)?,
-            none: number(entry.none)?,
+            any: phrase_ids(entry.any)?,
+            with: phrase_ids(entry.with)?,
+            all: phrase_ids(entry.all)?,
+            none: phrase_ids(entry.none)?,
             permanent: entry.permanent.unwrap_or(class.permanent),
             hard: entry.hard.unwrap_or(class.hard),
             proof,
             throttle,
-            signal: entry.signal.or(of_class),
+            signal: entry.signal.or(class_signal),
             vague: entry.vague,
             sure: entry.sure,
             samples,

@@ -11,7 +11,7 @@ use crate::header_block::{Field, HeaderBlock};
 
 /// Headers that matter to a reader, determine how the body is shown (RFC 6376 5.4.1), or say where complaints go (RFC
 /// 9477). Trace headers are excluded: relays change them.
-const SIGNED: [&str; 19] = [
+const SIGNED_HEADERS: [&str; 19] = [
     "From",
     "Sender",
     "Reply-To",
@@ -36,7 +36,7 @@ const SIGNED: [&str; 19] = [
 /// Headers that are signed once more than they are present, so that nobody can add another (RFC 6376 8.15). A mail
 /// client might show a second `From` or `Subject`; a second `Content-Type` could show another body, a second
 /// `List-Unsubscribe` another link, a second `CFBL-Address` another mailbox.
-const OVERSIGNED: [&str; 14] = [
+const OVERSIGNED_HEADERS: [&str; 14] = [
     "From",
     "Sender",
     "Reply-To",
@@ -59,7 +59,7 @@ pub struct Canonical {
     pub(super) body_hash_base64: String,
     /// Canonical headers, each with its line ending, in the order of `names`.
     pub(super) headers: Vec<u8>,
-    /// Names of the signed headers: one for every instance, and one more for each of `OVERSIGNED`.
+    /// Names of the signed headers: one for every instance, and one more for each of `OVERSIGNED_HEADERS`.
     pub(super) names: Vec<&'static str>,
 }
 
@@ -73,23 +73,24 @@ impl Canonical {
     /// Canonicalises a message with additional header fields on top.
     pub fn of_parts(added: &[u8], message: &[u8]) -> Self {
         let mut block = HeaderBlock::new(message);
-        let mut found: [Vec<Field<'_>>; SIGNED.len()] = Default::default();
+        let mut found: [Vec<Field<'_>>; SIGNED_HEADERS.len()] = Default::default();
         for field in HeaderBlock::new(added).chain(block.by_ref()) {
             let name = field.name.trim_ascii_end();
-            if let Some(place) = SIGNED.iter().position(|signed| name.eq_ignore_ascii_case(signed.as_bytes()))
+            if let Some(index) =
+                SIGNED_HEADERS.iter().position(|signed| name.eq_ignore_ascii_case(signed.as_bytes()))
             {
-                found[place].push(field);
+                found[index].push(field);
             }
         }
         let (mut headers, mut names) = (Vec::new(), Vec::new());
-        for (name, fields) in SIGNED.into_iter().zip(found) {
+        for (name, fields) in SIGNED_HEADERS.into_iter().zip(found) {
             // RFC 6376 5.4.2: the lowest instance comes first.
             for field in fields.iter().rev() {
                 push_relaxed(field.name, field.value, &mut headers);
                 headers.extend_from_slice(b"\r\n");
                 names.push(name);
             }
-            if OVERSIGNED.contains(&name) {
+            if OVERSIGNED_HEADERS.contains(&name) {
                 names.push(name);
             }
         }

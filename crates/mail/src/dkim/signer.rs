@@ -17,7 +17,7 @@ use super::short_rsa::ShortRsaKey;
 
 const FIELD_NAME: &str = "DKIM-Signature";
 /// Lines of a signature stay within this length if possible.
-const COLUMNS: usize = 76;
+const COLUMNS_MAX: usize = 76;
 
 /// Signs for one domain with one key, on any number of threads.
 pub struct Signer {
@@ -153,7 +153,7 @@ impl FoldedLines {
 
     /// Adds a word; a fold replaces its leading space.
     fn word(&mut self, word: &str) {
-        if self.column + word.len() > COLUMNS {
+        if self.column + word.len() > COLUMNS_MAX {
             self.fold();
             self.push(word.trim_start());
         } else {
@@ -164,10 +164,10 @@ impl FoldedLines {
     /// Adds base64, folded anywhere, which RFC 6376 3.5 allows.
     fn base64(&mut self, mut digits: &str) {
         while !digits.is_empty() {
-            if self.column >= COLUMNS {
+            if self.column >= COLUMNS_MAX {
                 self.fold();
             }
-            let (line, rest) = digits.split_at(digits.len().min(COLUMNS - self.column));
+            let (line, rest) = digits.split_at(digits.len().min(COLUMNS_MAX - self.column));
             self.push(line);
             digits = rest;
         }

@@ -12,8 +12,8 @@ use quick_xml::events::Event;
 
 use super::text::ReportText;
 use super::{
-    DmarcSender, DmarcSource, DmarcSummary, NAME_BYTES_MAX, ReportProblem, keep_worst, shorten,
-    unpacking_failed,
+    DmarcSender, DmarcSource, DmarcSummary, NAME_BYTES_MAX, ReportProblem, shorten, sort_and_limit_sources,
+    unpacking_problem,
 };
 
 const DEPTH_MAX: usize = 16;
@@ -81,7 +81,7 @@ impl Tag {
 }
 
 #[derive(Default)]
-struct Builder {
+struct SummaryBuilder {
     organisation: String,
     report_id: String,
     domain: String,
@@ -100,7 +100,7 @@ struct SenderCounts {
     passed: u64,
     quarantined: u64,
     rejected: u64,
-    sources: BTreeMap<IpAddr, Counts>,
+    sources: BTreeMap<IpAddr, SourceCounts>,
 }
 
 #[derive(Default)]
@@ -109,15 +109,15 @@ struct RecordRow {
     header_from: String,
     count: u64,
     disposition: String,
-    dkim: bool,
-    spf: bool,
+    dkim_passed: bool,
+    spf_passed: bool,
 }
 
 #[derive(Default)]
-struct Counts {
+struct SourceCounts {
     messages: u64,
-    dkim: u64,
-    spf: u64,
+    dkim_passed: u64,
+    spf_passed: u64,
     failed: u64,
 }
 
@@ -128,12 +128,12 @@ pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<DmarcSumm
     let mut piece = Vec::new();
     let mut path: Vec<Tag> = Vec::with_capacity(DEPTH_MAX);
     let mut value = String::new();
-    let mut report = Builder::default();
+    let mut report = SummaryBuilder::default();
     loop {
         piece.clear();
         reader.get_mut().start_piece(PIECE_BYTES_MAX);
         let event = reader.read_event_into(&mut piece).map_err(|error| match error {
-            quick_xml::Error::Io(error) => unpacking_failed(&error),
+            quick_xml::Error::Io(error) => unpacking_problem(&error),
             _ => damaged,
         })?;
         match event {
@@ -158,7 +158,7 @@ pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<DmarcSumm
                 }
             }
             Event::End(_) => {
-                report.take(path.get(1..).unwrap_or_default(), value.trim())?;
+                report.end_element(path.get(1..).unwrap_or_default(), value.trim())?;
                 path.pop();
                 value.clear();
                 if path.is_empty() {
@@ -171,9 +171,9 @@ pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<DmarcSumm
     }
 }
 
-impl Builder {
-    /// Handles the end of an element.
-    fn take(&mut self, path: &[Tag], value: &str) -> Result<(), ReportProblem> {
+impl SummaryBuilder {
+    /// Handles the end of an element: stores its text, or counts the record that it closes.
+    fn end_element(&mut self, path: &[Tag], value: &str) -> Result<(), ReportProblem> {
         use Tag::{
             Begin, Count, DateRange, Disposition, Dkim, Domain, End, HeaderFrom, Identifiers, OrgName, P,
             PolicyEvaluated, PolicyPublished, Record, ReportId, ReportMetadata, Row, SourceIp, Spf,
@@ -191,8 +191,8 @@ impl Builder {
             [Record, Row, SourceIp] => self.record.source = value.parse().ok(),
             [Record, Row, Count] => self.record.count = u64::try_from(number()?).unwrap_or(0),
             [Record, Row, PolicyEvaluated, Disposition] => self.record.disposition = shorten(value),
-            [Record, Row, PolicyEvaluated, Dkim] => self.record.dkim = passes(),
-            [Record, Row, PolicyEvaluated, Spf] => self.record.spf = passes(),
+            [Record, Row, PolicyEvaluated, Dkim] => self.record.dkim_passed = passes(),
+            [Record, Row, PolicyEvaluated, Spf] => self.record.spf_passed = passes(),
             [Record, Identifiers, HeaderFrom] => {
                 self.record.header_from = shorten(value).to_ascii_lowercase();
             }
@@ -212,7 +212,7 @@ impl Builder {
         let add = |total: &mut u64, is_counted: bool| {
             *total = total.saturating_add(if is_counted { count } else { 0 });
         };
-        let has_passed = record.dkim || record.spf;
+        let has_passed = record.dkim_passed || record.spf_passed;
         let is_full = self.senders.len() >= SENDERS_MAX && !self.senders.contains_key(&record.header_from);
         let name = if is_full { String::new() } else { record.header_from };
         let sender = self.senders.entry(name).or_default();
@@ -229,8 +229,8 @@ impl Builder {
         }
         let counts = sender.sources.entry(source).or_default();
         add(&mut counts.messages, true);
-        add(&mut counts.dkim, record.dkim);
-        add(&mut counts.spf, record.spf);
+        add(&mut counts.dkim_passed, record.dkim_passed);
+        add(&mut counts.spf_passed, record.spf_passed);
         add(&mut counts.failed, !has_passed);
         Ok(())
     }
@@ -253,15 +253,15 @@ impl Builder {
 
 impl SenderCounts {
     fn finish(self, header_from: String) -> DmarcSender {
-        let source = |(address, counts): (IpAddr, Counts)| DmarcSource {
+        let source = |(address, counts): (IpAddr, SourceCounts)| DmarcSource {
             address,
             messages: counts.messages,
-            dkim_passed: counts.dkim,
-            spf_passed: counts.spf,
+            dkim_passed: counts.dkim_passed,
+            spf_passed: counts.spf_passed,
             failed: counts.failed,
         };
         let mut sources: Vec<DmarcSource> = self.sources.into_iter().map(source).collect();
-        keep_worst(&mut sources);
+        sort_and_limit_sources(&mut sources);
         DmarcSender {
             header_from,
             messages: self.messages,

@@ -124,12 +124,12 @@ impl DmarcSender {
                 self.sources.push(source);
             }
         }
-        keep_worst(&mut self.sources);
+        sort_and_limit_sources(&mut self.sources);
     }
 }
 
 /// Sorts the sources by their failures, and drops those beyond the maximum number.
-fn keep_worst(sources: &mut Vec<DmarcSource>) {
+fn sort_and_limit_sources(sources: &mut Vec<DmarcSource>) {
     sources.sort_by_key(|source| Reverse((source.failed, source.messages)));
     sources.truncate(SOURCES_MAX);
 }
@@ -156,7 +156,7 @@ pub fn read_attachment(
     let Some(unpacking) = AttachmentReader::open(bytes)? else { return Ok(None) };
     let file_bytes_max = decompress::unpacked_bytes_max(bytes.len());
     let mut text = ReportText::new(unpacking, budget, file_bytes_max, ReportProblem::Bomb);
-    match text.peek().map_err(|error| unpacking_failed(&error))? {
+    match text.peek().map_err(|error| unpacking_problem(&error))? {
         Some(b'<') => Ok(dmarc::parse(text)?.map(DomainReport::Dmarc)),
         Some(b'{') => Ok(tls::parse(text)?.map(DomainReport::Tls)),
         _ => Ok(None),
@@ -169,7 +169,7 @@ pub fn unpacked_bytes_max(message_bytes: usize) -> usize {
 }
 
 /// Errors about our own limits pass through the readers as I/O errors; every other error means damaged data.
-fn unpacking_failed(error: &io::Error) -> ReportProblem {
+fn unpacking_problem(error: &io::Error) -> ReportProblem {
     problem_in(error).unwrap_or(ReportProblem::Damaged("the compressed data is broken"))
 }
 

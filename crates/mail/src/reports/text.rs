@@ -8,9 +8,9 @@ use encoding_rs::{Decoder, UTF_8};
 
 use super::{ReportProblem, UnpackBudget};
 
-const RAW_BYTES: usize = 8 << 10;
+const RAW_BUFFER_BYTES: usize = 8 << 10;
 /// An invalid byte becomes U+FFFD, which has three bytes; the decoder needs a little more room than that.
-const TEXT_BYTES: usize = 3 * RAW_BYTES + 16;
+const TEXT_BUFFER_BYTES: usize = 3 * RAW_BUFFER_BYTES + 16;
 
 pub(super) struct ReportText<'a, R> {
     source: R,
@@ -18,7 +18,7 @@ pub(super) struct ReportText<'a, R> {
     /// Bytes that this file may still have, regardless of the budget.
     file_bytes_left: usize,
     /// The problem to report if the file has more bytes than that.
-    beyond_file: ReportProblem,
+    file_limit_problem: ReportProblem,
     /// Bytes that the parser may still read until the next call of `start_piece`.
     piece_bytes_left: usize,
     decoder: Decoder,
@@ -35,17 +35,17 @@ impl<'a, R: Read> ReportText<'a, R> {
         source: R,
         budget: &'a mut UnpackBudget,
         file_bytes_max: usize,
-        beyond_file: ReportProblem,
+        file_limit_problem: ReportProblem,
     ) -> Self {
         Self {
             source,
             budget,
             file_bytes_left: file_bytes_max,
-            beyond_file,
+            file_limit_problem,
             piece_bytes_left: usize::MAX,
             decoder: UTF_8.new_decoder(),
-            raw: vec![0; RAW_BYTES].into(),
-            text: vec![0; TEXT_BYTES].into(),
+            raw: vec![0; RAW_BUFFER_BYTES].into(),
+            text: vec![0; TEXT_BUFFER_BYTES].into(),
             start: 0,
             end: 0,
             is_ended: false,
@@ -90,7 +90,7 @@ impl<'a, R: Read> ReportText<'a, R> {
 
     fn charge(&mut self, count: usize) -> io::Result<()> {
         let Some(left) = self.file_bytes_left.checked_sub(count) else {
-            return Err(io::Error::other(self.beyond_file));
+            return Err(io::Error::other(self.file_limit_problem));
         };
         self.file_bytes_left = left;
         self.budget.charge(count).map_err(io::Error::other)
@@ -137,28 +137,28 @@ mod tests {
     #[test]
     fn text_is_decoded_across_pieces_and_charged() {
         let mut bytes = b"\xef\xbb\xbf \n<".to_vec();
-        bytes.extend("é".repeat(RAW_BYTES).bytes());
+        bytes.extend("é".repeat(RAW_BUFFER_BYTES).bytes());
         bytes.push(0xff);
         let mut budget = UnpackBudget::new(1 << 20);
         let mut text = ReportText::new(&bytes[..], &mut budget, 1 << 20, ReportProblem::TooLarge);
         assert_eq!(text.peek().unwrap(), Some(b'<'));
         let mut all = String::new();
         text.read_to_string(&mut all).unwrap();
-        assert_eq!(all, format!("<{}\u{fffd}", "é".repeat(RAW_BYTES)));
+        assert_eq!(all, format!("<{}\u{fffd}", "é".repeat(RAW_BUFFER_BYTES)));
         assert_eq!(budget.bytes_left(), (1 << 20) - bytes.len());
     }
 
     #[test]
     fn nothing_is_read_beyond_file_budget_or_piece() {
-        let bytes = vec![b'x'; 3 * RAW_BYTES];
+        let bytes = vec![b'x'; 3 * RAW_BUFFER_BYTES];
         let read = |file_max, budget_max| {
             let mut budget = UnpackBudget::new(budget_max);
             let mut text = ReportText::new(&bytes[..], &mut budget, file_max, ReportProblem::Bomb);
             let error = io::copy(&mut text, &mut io::sink()).unwrap_err();
             problem_in(&error).unwrap()
         };
-        assert_eq!(read(2 * RAW_BYTES, usize::MAX), ReportProblem::Bomb);
-        assert_eq!(read(usize::MAX, 2 * RAW_BYTES), ReportProblem::TooLarge);
+        assert_eq!(read(2 * RAW_BUFFER_BYTES, usize::MAX), ReportProblem::Bomb);
+        assert_eq!(read(usize::MAX, 2 * RAW_BUFFER_BYTES), ReportProblem::TooLarge);
         let mut budget = UnpackBudget::new(usize::MAX);
         let mut text = ReportText::new(&bytes[..], &mut budget, usize::MAX, ReportProblem::Bomb);
         text.start_piece(100);

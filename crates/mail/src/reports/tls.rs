@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
 use super::text::ReportText;
-use super::{ReportProblem, TlsPolicy, TlsSummary, shorten, unpacking_failed};
+use super::{ReportProblem, TlsPolicy, TlsSummary, shorten, unpacking_problem};
 
 /// Longest document; a report sums up one day in a few kilobytes.
 const JSON_BYTES_MAX: usize = 2 << 20;
@@ -133,7 +133,7 @@ pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<TlsSummar
     let mut json = String::new();
     text.take(JSON_BYTES_MAX as u64 + 1)
         .read_to_string(&mut json)
-        .map_err(|error| unpacking_failed(&error))?;
+        .map_err(|error| unpacking_problem(&error))?;
     if json.len() > JSON_BYTES_MAX {
         return Err(ReportProblem::TooLarge);
     }

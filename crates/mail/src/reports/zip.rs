@@ -27,11 +27,11 @@ pub(super) struct PackedFile<'a> {
 /// sizes in their own header.
 pub(super) fn find_report(bytes: &[u8]) -> Result<Option<PackedFile<'_>>, ReportProblem> {
     let damaged = ReportProblem::Damaged("the zip archive has no valid central directory");
-    let end = find_end(bytes).ok_or(damaged)?;
-    let mut at = number(bytes, end + 16, 4).ok_or(damaged)?;
-    for _ in 0..number(bytes, end + 10, 2).ok_or(damaged)?.min(ENTRIES_MAX) {
+    let end = find_end_of_central_directory(bytes).ok_or(damaged)?;
+    let mut at = read_number(bytes, end + 16, 4).ok_or(damaged)?;
+    for _ in 0..read_number(bytes, end + 10, 2).ok_or(damaged)?.min(ENTRIES_MAX) {
         let entry = bytes.get(at..).filter(|entry| entry.starts_with(b"PK\x01\x02")).ok_or(damaged)?;
-        let field = |from, length| number(entry, from, length).ok_or(damaged);
+        let field = |from, length| read_number(entry, from, length).ok_or(damaged);
         let name_bytes = field(28, 2)?;
         let name = entry.get(CENTRAL_HEADER_BYTES..CENTRAL_HEADER_BYTES + name_bytes).ok_or(damaged)?;
         if is_report(name) {
@@ -56,13 +56,13 @@ fn read_file(
     };
     let local = bytes.get(at..).filter(|local| local.starts_with(b"PK\x03\x04")).ok_or(damaged)?;
     let name_and_extra_bytes =
-        number(local, 26, 2).zip(number(local, 28, 2)).map(|(name, extra)| name + extra);
+        read_number(local, 26, 2).zip(read_number(local, 28, 2)).map(|(name, extra)| name + extra);
     let start = LOCAL_HEADER_BYTES + name_and_extra_bytes.ok_or(damaged)?;
     let content = local.get(start..start + content_bytes).ok_or(damaged)?;
     Ok(PackedFile { compression, content })
 }
 
-fn find_end(bytes: &[u8]) -> Option<usize> {
+fn find_end_of_central_directory(bytes: &[u8]) -> Option<usize> {
     let last = bytes.len().checked_sub(END_OF_CENTRAL_DIRECTORY_BYTES)?;
     let first = last.saturating_sub(COMMENT_BYTES_MAX);
     (first..=last).rev().find(|at| bytes[*at..].starts_with(b"PK\x05\x06"))
@@ -74,7 +74,7 @@ fn is_report(name: &[u8]) -> bool {
 }
 
 /// A little-endian number of up to four bytes.
-fn number(bytes: &[u8], at: usize, length: usize) -> Option<usize> {
+fn read_number(bytes: &[u8], at: usize, length: usize) -> Option<usize> {
     let field = bytes.get(at..at + length)?;
     Some(field.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte)))
 }

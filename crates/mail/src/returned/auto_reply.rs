@@ -4,7 +4,7 @@ use super::parts::Parts;
 use super::{ReturnedKind, ReturnedRecipient};
 
 /// Beginnings of subjects, or of the text after a colon, bracket or hyphen; in lower case.
-const SUBJECTS: &[&str] = &[
+const AUTO_REPLY_SUBJECTS: &[&str] = &[
     "auto:",
     "auto-reply",
     "autoreply",
@@ -80,7 +80,7 @@ const SUBJECTS: &[&str] = &[
 ];
 
 /// Headers that only automatic replies have.
-const HEADERS: [&str; 7] = [
+const AUTO_REPLY_HEADERS: [&str; 7] = [
     "x-autoreply",
     "x-autorespond",
     "x-autoresponder",
@@ -94,15 +94,15 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     if !is_auto_reply(parts) {
         return None;
     }
-    let who = parts.from().filter(|from| from.contains('@')).map(str::to_owned);
-    Some(vec![ReturnedRecipient::without_refusal(ReturnedKind::AutoReply, who)])
+    let author = parts.from().filter(|from| from.contains('@')).map(str::to_owned);
+    Some(vec![ReturnedRecipient::without_refusal(ReturnedKind::AutoReply, author)])
 }
 
 fn is_auto_reply(parts: &Parts) -> bool {
     let value = |name: &str| parts.headers.find(name).unwrap_or_default().trim().to_lowercase();
     let auto_submitted = value("auto-submitted");
     auto_submitted.starts_with("auto-replied")
-        || HEADERS.iter().any(|name| parts.headers.has(name))
+        || AUTO_REPLY_HEADERS.iter().any(|name| parts.headers.has(name))
         || matches!(value("precedence").as_str(), "auto_reply" | "auto-reply")
         || value("x-apple-action") == "vacation"
         || is_auto_subject(&value("subject"))
@@ -110,6 +110,6 @@ fn is_auto_reply(parts: &Parts) -> bool {
 
 /// Whether a subject, in lower case, is that of an automatic reply.
 pub(super) fn is_auto_subject(subject: &str) -> bool {
-    let starts = |text: &str| SUBJECTS.iter().any(|phrase| text.trim_start().starts_with(phrase));
+    let starts = |text: &str| AUTO_REPLY_SUBJECTS.iter().any(|phrase| text.trim_start().starts_with(phrase));
     starts(subject) || subject.split([':', ']', '-']).skip(1).any(starts)
 }

@@ -10,7 +10,7 @@ use super::quoted::{QuotedReply, find_enhanced, find_hash_marked, find_reply};
 use super::{ReturnedKind, ReturnedRecipient, shorten};
 
 /// Phrases of mail systems that gave up after their retry time.
-const EXPIRED: [&str; 5] = [
+const EXPIRY_PHRASES: [&str; 5] = [
     "retry timeout exceeded",
     "will be deleted from queue",
     "in the queue too long",
@@ -18,6 +18,7 @@ const EXPIRED: [&str; 5] = [
     "cannot send message for",
 ];
 
+/// Everything that a returned message says about one recipient.
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
     /// Whether the reporting host has given up the message.
@@ -35,7 +36,7 @@ pub(super) struct Evidence<'a> {
     /// The notice as a whole.
     pub(super) notice: &'a str,
     /// Whether the notice is about this recipient only.
-    pub(super) is_alone: bool,
+    pub(super) is_only_recipient: bool,
 }
 
 /// Facts about a refusal in addition to its text.
@@ -47,7 +48,7 @@ struct Facts {
     enhanced: Option<EnhancedCode>,
     /// The best enhanced code of a reply or of the Status field. A code that only the text for people has (`#5.1.1`)
     /// does not count: it proves nothing about a recipient.
-    coded: Option<EnhancedCode>,
+    protocol_code: Option<EnhancedCode>,
 }
 
 /// A text with the reply parsed from it, and its classification.
@@ -57,36 +58,40 @@ struct ClassifiedText {
 }
 
 impl Evidence<'_> {
+    /// Decides the class, and whether the address is dead.
     pub(super) fn judge(mut self, kind: ReturnedKind, recipient: Option<String>) -> ReturnedRecipient {
         let section = refusals_only(self.section);
-        let notice = if self.is_general() { refusals_only(self.notice) } else { String::new() };
+        let notice = if self.notice_applies() { refusals_only(self.notice) } else { String::new() };
         let status_field = self.status;
         self.status =
             self.status.or_else(|| find_hash_marked(&section)).or_else(|| find_hash_marked(&notice));
         // The quoted reply of the most reliable text counts.
-        let in_diagnostic = find_reply(self.diagnostic);
-        let in_section = find_reply(&section);
-        let in_notice = find_reply(&notice).filter(|_| in_section.is_none());
-        let quoted = in_diagnostic.or(in_section).or(in_notice);
+        let reply_in_diagnostic = find_reply(self.diagnostic);
+        let reply_in_section = find_reply(&section);
+        let reply_in_notice = find_reply(&notice).filter(|_| reply_in_section.is_none());
+        let quoted = reply_in_diagnostic.or(reply_in_section).or(reply_in_notice);
         let code = quoted.map(|quoted| quoted.code);
         let text_of = |quoted: Option<QuotedReply<'_>>| quoted.map_or("", |quoted| quoted.text).to_owned();
-        let from_diagnostic =
-            if in_diagnostic.is_some() { text_of(in_diagnostic) } else { self.diagnostic.to_owned() };
-        let texts = [from_diagnostic, text_of(in_section), section.clone(), text_of(in_notice)];
+        let from_diagnostic = if reply_in_diagnostic.is_some() {
+            text_of(reply_in_diagnostic)
+        } else {
+            self.diagnostic.to_owned()
+        };
+        let texts = [from_diagnostic, text_of(reply_in_section), section.clone(), text_of(reply_in_notice)];
         let reply_to_rcpt = quoted.filter(|quoted| names_recipient(quoted.text, recipient.as_deref()));
         let phase = self.phase(recipient.as_deref()).or(reply_to_rcpt.map(|_| Phase::Recipient));
-        let judged = self.first_clear(code, phase, &texts, &notice);
-        let in_quoted = || quoted.and_then(|quoted| find_enhanced(quoted.text));
-        let enhanced = judged
+        let classified = self.first_clear_text(code, phase, &texts, &notice);
+        let code_in_reply = || quoted.and_then(|quoted| find_enhanced(quoted.text));
+        let enhanced = classified
             .reply
             .enhanced()
             .or_else(|| find_enhanced(self.diagnostic))
-            .or_else(in_quoted)
+            .or_else(code_in_reply)
             .or(self.status);
-        let coded = find_enhanced(self.diagnostic).or_else(in_quoted).or(status_field);
-        let facts = Facts { enhanced, coded, is_expired: self.is_expired() };
-        let (class, hard) = weigh(kind, &judged, code, facts, phase);
-        let class = self.category.filter(|_| judged.verdict.vague).unwrap_or(class);
+        let protocol_code = find_enhanced(self.diagnostic).or_else(code_in_reply).or(status_field);
+        let facts = Facts { enhanced, protocol_code, is_expired: self.is_expired() };
+        let (class, hard) = weigh(kind, &classified, code, facts, phase);
+        let class = self.category.filter(|_| classified.verdict.vague).unwrap_or(class);
         // A local program can judge the mailbox and the message. But its permission errors are about the program
         // itself, not about the receiver's policy.
         let class =
@@ -99,37 +104,38 @@ impl Evidence<'_> {
             permanent: self.is_final,
             hard: hard && self.is_final,
             diagnostic: diagnostic.into_iter().map(shorten).find(|text| !text.is_empty()).unwrap_or_default(),
-            rule: Some(judged.verdict.rule),
+            rule: Some(classified.verdict.rule),
             ..ReturnedRecipient::without_refusal(kind, recipient)
         }
     }
 
     /// Whether the text of the whole notice applies to this recipient.
-    fn is_general(&self) -> bool {
-        self.is_alone || self.section.trim().is_empty()
+    fn notice_applies(&self) -> bool {
+        self.is_only_recipient || self.section.trim().is_empty()
     }
 
     /// Whether the message was given up after the retry time, whatever the last reply was. The reporting host's own
     /// words count too, even in a transcript.
     fn is_expired(&self) -> bool {
-        let is_coded = self.status.is_some_and(|status| (status.subject, status.detail) == (4, 7));
-        let notice = if self.is_general() { self.notice } else { "" };
+        let has_expiry_code = self.status.is_some_and(|status| (status.subject, status.detail) == (4, 7));
+        let notice = if self.notice_applies() { self.notice } else { "" };
         let texts = [self.diagnostic, self.section, notice].map(str::to_lowercase);
         let says = |phrase: &str| texts.iter().any(|text| text.contains(phrase));
-        self.is_final && (is_coded || EXPIRED.into_iter().any(says))
+        self.is_final && (has_expiry_code || EXPIRY_PHRASES.into_iter().any(says))
     }
 
+    /// The refused command, if a text names it.
     fn phase(&self, recipient: Option<&str>) -> Option<Phase> {
         let command = recipient.map(|recipient| format!("rcpt to:<{}>", recipient.to_lowercase()));
         let is_quoted = || command.is_some_and(|command| self.notice.to_lowercase().contains(&command));
         find_phase(self.diagnostic)
             .or_else(|| find_phase(self.section))
             .or_else(|| is_quoted().then_some(Phase::Recipient))
-            .or_else(|| find_phase(if self.is_general() { self.notice } else { "" }))
+            .or_else(|| find_phase(if self.notice_applies() { self.notice } else { "" }))
     }
 
     /// The first text with a clear statement; else the first with any statement; else only the codes.
-    fn first_clear(
+    fn first_clear_text(
         &self,
         code: Option<u16>,
         phase: Option<Phase>,
@@ -141,19 +147,19 @@ impl Evidence<'_> {
             best.as_ref().is_none_or(|best| best.verdict.class == BounceClass::Other)
         };
         for text in texts.iter().filter(|text| !text.trim().is_empty()) {
-            let judged = self.classify(code, phase, text);
-            if !judged.verdict.vague {
-                return judged;
+            let classified = self.classify(code, phase, text);
+            if !classified.verdict.vague {
+                return classified;
             }
             if says_nothing(&best) {
-                best = Some(judged);
+                best = Some(classified);
             }
         }
         // A whole notice is full of irrelevant words: it is the last resort, and only for clear statements.
         if says_nothing(&best) {
-            let judged = self.classify(code, phase, notice);
-            if !judged.verdict.vague {
-                return judged;
+            let classified = self.classify(code, phase, notice);
+            if !classified.verdict.vague {
+                return classified;
             }
         }
         best.unwrap_or_else(|| self.classify(code, phase, ""))
@@ -161,8 +167,8 @@ impl Evidence<'_> {
 
     fn classify(&self, code: Option<u16>, phase: Option<Phase>, text: &str) -> ClassifiedText {
         // An uninformative status (`4.0.0`) does not prove that a final failure is temporary.
-        let telling = self.status.filter(|status| (status.subject, status.detail) != (0, 0));
-        let is_permanent = telling.map_or(self.is_final, |status| status.class == 5);
+        let informative = self.status.filter(|status| (status.subject, status.detail) != (0, 0));
+        let is_permanent = informative.map_or(self.is_final, |status| status.class == 5);
         let code = code.unwrap_or(if is_permanent { 550 } else { 450 });
         let make = |text: &str| Reply::new(code, text).expect("a quoted code is from 400 to 599");
         let mut reply = make(text);
@@ -177,16 +183,16 @@ impl Evidence<'_> {
 /// Applies facts that the text lacks: the refused command, and codes that contradict the text.
 fn weigh(
     kind: ReturnedKind,
-    judged: &ClassifiedText,
+    classified: &ClassifiedText,
     code: Option<u16>,
-    Facts { enhanced, coded, is_expired }: Facts,
+    Facts { enhanced, protocol_code, is_expired }: Facts,
     phase: Option<Phase>,
 ) -> (BounceClass, bool) {
-    let verdict = judged.verdict;
+    let verdict = classified.verdict;
     let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
     // If Exim itself reports an unroutable address, the domain has no route. If a remote host reports one, the user
     // is unknown.
-    if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(judged.reply.text()) {
+    if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(classified.reply.text()) {
         return (BounceClass::BadDomain, verdict.hard);
     }
     let in_phase = phase.map(|phase| verdict.in_reply_to(phase, enhanced));
@@ -205,13 +211,13 @@ fn weigh(
     // A remote host's "unknown user" makes an address dead in three cases: filters never use the text as a pretext,
     // the host refused the recipient, or an enhanced code other than x.0.x comes with the text. Otherwise the reply
     // is treated as a refusal after DATA, where filters hide behind these words.
-    let is_coded = coded.is_some_and(|code| code.subject != 0);
-    let is_proven = verdict.sure || phase.is_some() || code.is_none() || is_coded;
+    let has_specific_code = protocol_code.is_some_and(|code| code.subject != 0);
+    let is_proven = verdict.sure || phase.is_some() || code.is_none() || has_specific_code;
     if verdict.class == BounceClass::BadMailbox && !is_proven {
         return (BounceClass::Policy, false);
     }
     let hard = match phase {
-        Some(Phase::Recipient) => verdict.hard_at_rcpt || is_unknown_for_long(&judged.reply),
+        Some(Phase::Recipient) => verdict.hard_at_rcpt || is_unknown_for_long(&classified.reply),
         _ => verdict.hard,
     };
     (verdict.class, hard)

@@ -82,7 +82,7 @@ impl DeliveryStatus {
     fn close(&mut self, group: &mut RecipientFields) {
         let group = std::mem::take(group);
         if let Some(host) = group.find("reporting-mta").filter(|_| self.reporting_mta.is_none()) {
-            self.reporting_mta = Some(untyped(host).to_owned());
+            self.reporting_mta = Some(strip_type(host).to_owned());
         }
         if RECIPIENT_FIELDS.iter().any(|name| group.find(name).is_some()) {
             self.groups.push(group);
@@ -123,7 +123,7 @@ impl RecipientFields {
 
     /// The diagnostic text without its type prefix. The types of HCL Notes and Postfix are removed too.
     pub(super) fn diagnostic(&self) -> &str {
-        let diagnostic = self.find("diagnostic-code").map(untyped).unwrap_or_default();
+        let diagnostic = self.find("diagnostic-code").map(strip_type).unwrap_or_default();
         // Oracle's Messaging Server and PowerMTA write an explanation in parentheses after the status.
         let explained = || self.find("status").and_then(|status| status.split_once('('));
         if diagnostic.is_empty() {
@@ -176,12 +176,12 @@ impl RecipientFields {
 
 /// Address of `rfc822; jo@example.com`, also without the type or in angle brackets.
 fn parse_address(value: &str) -> String {
-    let address = untyped(value).trim_matches(['<', '>', '"']).trim();
+    let address = strip_type(value).trim_matches(['<', '>', '"']).trim();
     unescape(address)
 }
 
 /// The text after `type;`, if the field begins with a type.
-fn untyped(value: &str) -> &str {
+fn strip_type(value: &str) -> &str {
     match value.split_once(';') {
         Some((kind, rest))
             if kind.trim().bytes().all(|b| b.is_ascii_alphanumeric() || b"-/_.".contains(&b)) =>

@@ -7,6 +7,7 @@
 //! (RFC 3464), the texts of notices, and automatic replies. Refusals are judged by the rules of `classify`.
 
 mod address;
+mod amazon_ses;
 mod auto_reply;
 mod enclosed;
 mod evidence;
@@ -14,7 +15,6 @@ mod feedback;
 mod fields;
 mod headers;
 mod notice;
-mod notification;
 mod original;
 mod own_ids;
 mod parts;
@@ -122,7 +122,7 @@ pub fn read(message: &[u8]) -> Returned {
     let parts = Parts::of(message);
     let parts = enclosed::enclosed_report(&parts).unwrap_or(parts);
     let recipients = feedback::read(&parts)
-        .or_else(|| notification::read(&parts))
+        .or_else(|| amazon_ses::read(&parts))
         .or_else(|| read_status_fields(&parts))
         .or_else(|| read_notice_text(&parts))
         .or_else(|| auto_reply::read(&parts))
@@ -151,7 +151,7 @@ fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     let sections =
         sections::sections_of(parts, report.groups.iter().filter_map(fields::RecipientFields::any_recipient));
     let index = SectionIndex::of(&sections);
-    let is_alone = report.groups.len() == 1;
+    let is_only_recipient = report.groups.len() == 1;
     let is_delay = notice::is_delay(parts);
     let mut found = Vec::new();
     for group in &report.groups {
@@ -167,8 +167,8 @@ fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
             category: group.category(),
             section: section.map_or("", |section| &section.text),
             // With fields for each recipient there is no need to guess whom the text means.
-            notice: if is_alone { parts.explanation() } else { "" },
-            is_alone,
+            notice: if is_only_recipient { parts.explanation() } else { "" },
+            is_only_recipient,
         };
         let reporting_mta = report.reporting_mta.clone();
         found.push(ReturnedRecipient { reporting_mta, ..evidence.judge(kind, recipient) });
@@ -192,7 +192,7 @@ fn read_notice_text(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
             category: None,
             section,
             notice: parts.explanation(),
-            is_alone: sections.len() < 2,
+            is_only_recipient: sections.len() < 2,
         };
         evidence.judge(kind, recipient)
     };

@@ -86,7 +86,7 @@ const FAILURE_SUBJECTS: &[&str] = &[
 ];
 
 /// Phrases of notices; in lower case.
-const FAILURE_WORDS: &[&str] = &[
+const FAILURE_PHRASES: &[&str] = &[
     "not be delivered",
     "not been delivered",
     "was not delivered",
@@ -120,7 +120,7 @@ const FAILURE_WORDS: &[&str] = &[
 ];
 
 /// Phrases in subjects and texts of notices about delayed mail; in lower case.
-const DELAYED: &[&str] = &[
+const DELAY_PHRASES: &[&str] = &[
     "this is a warning message only",
     "this is a warning only",
     "you do not need to resend",
@@ -153,7 +153,7 @@ const DELAYED: &[&str] = &[
 ];
 
 /// Phrases of notices that sound like a delay although the mail was given up.
-const GIVEN_UP: &[&str] =
+const FINAL_PHRASES: &[&str] =
     &["permanent error", "given up", "will be deleted from queue", "will not be retried"];
 
 /// Whether a mail system wrote the message to report a failure or delay. Neither the author's name nor the subject
@@ -164,7 +164,7 @@ pub(super) fn is_notice(parts: &Parts) -> bool {
     let subject = parts.subject().to_lowercase();
     let subject_says_failure = FAILURE_SUBJECTS.iter().any(|phrase| subject.contains(phrase));
     let text = parts.explanation().to_lowercase();
-    let text_says_failure = FAILURE_WORDS.iter().any(|phrase| text.contains(phrase));
+    let text_says_failure = FAILURE_PHRASES.iter().any(|phrase| text.contains(phrase));
     let has_proof = !parts.original.is_empty() || find_reply(&parts.notice).is_some() || text_says_failure;
     // Some mail systems use any name and subject, but they enclose the message and give a reason.
     let returns_original = text_says_failure && parts.is_original_enclosed;
@@ -176,5 +176,5 @@ pub(super) fn is_notice(parts: &Parts) -> bool {
 pub(super) fn is_delay(parts: &Parts) -> bool {
     let text = format!("{}\n{}", parts.subject(), parts.notice).to_lowercase();
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
-    has(DELAYED) && !has(GIVEN_UP)
+    has(DELAY_PHRASES) && !has(FINAL_PHRASES)
 }

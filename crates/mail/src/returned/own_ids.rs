@@ -3,7 +3,7 @@
 
 use super::address;
 use super::parts::Parts;
-use crate::trace::MESSAGE_HEADER;
+use crate::trace::POSTROAD_ID_HEADER;
 
 /// Headers in which receivers record the envelope sender. Instead of a `Return-Path`, Microsoft's reports have the
 /// results of Microsoft's own checks (`smtp.mailfrom=`, `envelope-from=`).
@@ -16,7 +16,7 @@ const ID_BYTES_MAX: usize = 64;
 
 /// Candidates, best first: our header, then return paths, which may belong to a host that forwarded the message.
 pub(super) fn find_ids(parts: &Parts) -> Vec<String> {
-    let header = MESSAGE_HEADER.to_ascii_lowercase();
+    let header = POSTROAD_ID_HEADER.to_ascii_lowercase();
     let own = parts.original.all(&header).map(str::trim);
     let recorded = SENDER_HEADERS.iter().flat_map(|name| parts.original.all(name));
     let senders = recorded.chain(report_senders(parts)).flat_map(address::find_all).filter_map(local_part);

@@ -47,16 +47,16 @@ const PHRASES: [(&str, Phase); 13] = [
 pub(super) fn find_phase(text: &str) -> Option<Phase> {
     // Mail systems break lines anywhere.
     let text = text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
-    let named = |lead: &str| {
+    let after_lead = |lead: &str| {
         let rests =
             text.match_indices(lead).map(|(at, _)| text[at + lead.len()..].trim_start_matches("the "));
         rests.into_iter().find_map(phase_at)
     };
-    let alone = || PHRASES.iter().find(|(word, _)| text.contains(word)).map(|(_, phase)| *phase);
+    let by_phrase = || PHRASES.iter().find(|(word, _)| text.contains(word)).map(|(_, phase)| *phase);
     LEADS
         .iter()
-        .find_map(|lead| named(lead))
-        .or_else(alone)
+        .find_map(|lead| after_lead(lead))
+        .or_else(by_phrase)
         .or_else(|| from_state(&text))
         .or_else(|| from_transcript(&text))
         .or_else(|| from_mention(&text))
@@ -78,10 +78,10 @@ fn from_transcript(text: &str) -> Option<Phase> {
     let refusals = ["<<< 5", "<<< 4", "<-- 5", "<-- 4"];
     let refused = refusals.into_iter().filter_map(|mark| text.find(mark)).min()?;
     let before = &text[..refused];
-    let talk = before.rfind("while talking to").map_or(before, |at| &before[at..]);
-    match talk.rfind(">>> ").max(talk.rfind("--> ")) {
-        Some(at) => phase_at(&talk[at + 4..]),
-        None => (talk.len() < before.len()).then_some(Phase::Greeting),
+    let conversation = before.rfind("while talking to").map_or(before, |at| &before[at..]);
+    match conversation.rfind(">>> ").max(conversation.rfind("--> ")) {
+        Some(at) => phase_at(&conversation[at + 4..]),
+        None => (conversation.len() < before.len()).then_some(Phase::Greeting),
     }
 }
 

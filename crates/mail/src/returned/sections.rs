@@ -83,8 +83,8 @@ fn recipient_test(parts: &Parts) -> impl Fn(&str) -> bool {
 
 /// The section of a recipient; its text is empty if the notice has no text about the recipient.
 fn named_section(recipient: String, sections: &SectionIndex<'_>) -> Section {
-    let own = sections.find(std::iter::once(recipient.clone()));
-    Section { text: own.map(|section| section.text.clone()).unwrap_or_default(), recipient }
+    let section = sections.find(std::iter::once(recipient.clone()));
+    Section { text: section.map(|section| section.text.clone()).unwrap_or_default(), recipient }
 }
 
 /// Addresses that a notice may mention although they are not recipients: the author of the original, and the author and

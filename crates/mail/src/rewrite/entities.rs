@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 /// Names that are references even without a semicolon, except before a letter, a digit or `=`: in `?a=1&lt=2`, `&lt` is
 /// plain text.
-const LEGACY: [(&str, char); 4] = [("amp", '&'), ("lt", '<'), ("gt", '>'), ("quot", '"')];
+const LEGACY_REFERENCES: [(&str, char); 4] = [("amp", '&'), ("lt", '<'), ("gt", '>'), ("quot", '"')];
 
 /// Names that occur in URLs. If another name with a semicolon occurs, `decode` gives up.
-const NAMED: [(&str, char); 31] = [
+const NAMED_REFERENCES: [(&str, char); 31] = [
     ("amp", '&'),
     ("AMP", '&'),
     ("lt", '<'),
@@ -41,9 +41,9 @@ const NAMED: [(&str, char); 31] = [
     ("nbsp", '\u{a0}'),
 ];
 
-/// All names outside `LEGACY` that browsers accept without a semicolon, sorted (HTML standard 13.5). In a URL such a
-/// name is probably not meant as a reference.
-const DOUBTFUL: [&str; 102] = [
+/// All names outside `LEGACY_REFERENCES` that browsers accept without a semicolon, sorted (HTML standard 13.5). In a URL
+/// such a name is probably not meant as a reference.
+const DOUBTFUL_NAMES: [&str; 102] = [
     "AElig", "AMP", "Aacute", "Acirc", "Agrave", "Aring", "Atilde", "Auml", "COPY", "Ccedil", "ETH",
     "Eacute", "Ecirc", "Egrave", "Euml", "GT", "Iacute", "Icirc", "Igrave", "Iuml", "LT", "Ntilde", "Oacute",
     "Ocirc", "Ograve", "Oslash", "Otilde", "Ouml", "QUOT", "REG", "THORN", "Uacute", "Ucirc", "Ugrave",
@@ -85,16 +85,16 @@ fn reference(after: &str) -> Option<(char, usize)> {
         return bare;
     }
     if after_name.starts_with(';') {
-        let (_, character) = NAMED.iter().find(|(known, _)| *known == name)?;
+        let (_, character) = NAMED_REFERENCES.iter().find(|(known, _)| *known == name)?;
         return Some((*character, name.len() + 2));
     }
     if after_name.starts_with('=') {
         return bare;
     }
-    if let Some((_, character)) = LEGACY.iter().find(|(known, _)| *known == name) {
+    if let Some((_, character)) = LEGACY_REFERENCES.iter().find(|(known, _)| *known == name) {
         return Some((*character, name.len() + 1));
     }
-    if DOUBTFUL.binary_search(&name).is_ok() { None } else { bare }
+    if DOUBTFUL_NAMES.binary_search(&name).is_ok() { None } else { bare }
 }
 
 fn numeric(digits: &str) -> Option<(char, usize)> {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn references_are_read_as_browsers_read_them() {
-        for (given, expected) in [
+        for (input, expected) in [
             ("a?b=1&amp;c=2", "a?b=1&c=2"),
             ("a?b=1&c=2", "a?b=1&c=2"),
             ("a?b=1&#38;c=2&#x26;d&#X26xe", "a?b=1&c=2&d&xe"),
@@ -132,29 +132,29 @@ mod tests {
             ("https&colon;&sol;&sol;x", "https://x"),
             ("&quot;&apos;&lt;", "\"'<"),
         ] {
-            assert_eq!(decode(given).as_deref(), Some(expected), "{given}");
+            assert_eq!(decode(input).as_deref(), Some(expected), "{input}");
         }
     }
 
     #[test]
     fn unknown_and_doubtful_references_are_not_decoded() {
-        for given in ["a&unknown;b", "a?x&copy&y", "a&copy;", "a&#0;", "a&#x110000;", "a&#150;"] {
-            assert_eq!(decode(given), None, "{given}");
+        for input in ["a&unknown;b", "a?x&copy&y", "a&copy;", "a&#0;", "a&#x110000;", "a&#150;"] {
+            assert_eq!(decode(input), None, "{input}");
         }
     }
 
     #[test]
     fn every_name_without_a_semicolon_is_known() {
-        assert!(DOUBTFUL.is_sorted());
+        assert!(DOUBTFUL_NAMES.is_sorted());
         // 106 names in the HTML standard.
-        let legacy = LEGACY.iter().filter(|(name, _)| !DOUBTFUL.contains(name));
-        assert_eq!(legacy.count() + DOUBTFUL.len(), 106);
-        for name in DOUBTFUL {
-            for given in [format!("?a&{name}"), format!("?a&{name}&b=1"), format!("?a&{name}_id=1")] {
-                assert_eq!(decode(&given), None, "{given}");
+        let legacy = LEGACY_REFERENCES.iter().filter(|(name, _)| !DOUBTFUL_NAMES.contains(name));
+        assert_eq!(legacy.count() + DOUBTFUL_NAMES.len(), 106);
+        for name in DOUBTFUL_NAMES {
+            for input in [format!("?a&{name}"), format!("?a&{name}&b=1"), format!("?a&{name}_id=1")] {
+                assert_eq!(decode(&input), None, "{input}");
             }
-            for given in [format!("?a&{name}=1"), format!("?a&{name}x")] {
-                assert_eq!(decode(&given).as_deref(), Some(given.as_str()));
+            for input in [format!("?a&{name}=1"), format!("?a&{name}x")] {
+                assert_eq!(decode(&input).as_deref(), Some(input.as_str()));
             }
         }
     }

@@ -12,7 +12,7 @@ use lol_html::{AsciiCompatibleEncoding, HtmlRewriter, MemorySettings, Settings, 
 use super::Insertion;
 use super::entities;
 use super::settings::{LINKS_MAX, LinkRules};
-use super::target::tracked;
+use super::target::tracked_target;
 
 /// Maximum memory of the parser, for unfinished tags and open elements.
 const MEMORY_BYTES_MAX: usize = 8 << 20;
@@ -21,7 +21,7 @@ const NO_TRACK_ATTRIBUTE: &str = "data-postroad-notrack";
 
 /// Finds the links and the position of the pixel, in the order of the text. Empty if the HTML exceeds the parser's
 /// limits.
-pub(super) fn find(
+pub(super) fn find_insertions(
     html: &[u8],
     encoding: &'static Encoding,
     rules: Option<&LinkRules>,
@@ -37,7 +37,7 @@ pub(super) fn find(
         }
         Ok(())
     };
-    let note_end = |element: &mut Element<'_, '_>| {
+    let record_body_end = |element: &mut Element<'_, '_>| {
         let position = Rc::clone(&body_end);
         if let Some(handlers) = element.end_tag_handlers() {
             handlers.push(Box::new(move |end: &mut EndTag<'_>| {
@@ -49,7 +49,7 @@ pub(super) fn find(
     };
     let settings = Settings::new()
         .append_element_content_handler(element!("a[href], area[href]", take_link))
-        .append_element_content_handler(element!("body", note_end))
+        .append_element_content_handler(element!("body", record_body_end))
         .with_encoding(read_as)
         .with_strict(false)
         .with_memory_settings(MemorySettings::new().with_max_allowed_memory_usage(MEMORY_BYTES_MAX));
@@ -83,6 +83,6 @@ fn link(
     if encoding != UTF_8 && !written.is_ascii() {
         return None;
     }
-    let target = tracked(&entities::decode(written)?, rules)?;
+    let target = tracked_target(&entities::decode(written)?, rules)?;
     Some((range, Insertion::Link(target)))
 }

@@ -59,12 +59,12 @@ struct Text {
     /// The decoded content.
     content: Vec<u8>,
     /// Positions in order, with the text to insert.
-    spots: Vec<(Range<usize>, Insertion)>,
+    insertions: Vec<(Range<usize>, Insertion)>,
 }
 
-/// The recipient whose copy is written.
+/// The recipient whose copy is written, and the key of the tokens in the links of that copy.
 #[derive(Debug, Clone, Copy)]
-pub struct Personal<'a> {
+pub struct TrackedRecipient<'a> {
     pub key: &'a TrackKey,
     pub server_id: ServerId,
     pub message_id: MessageId,
@@ -78,17 +78,19 @@ impl RewritePlan {
         }
         let rules = LinkRules::new(&base_url, settings.excluded_hosts, unsubscribe_urls(message));
         let rules = Some(&rules).filter(|_| settings.clicks);
-        let texts = parts::find(message).into_iter().filter_map(|part| {
+        let texts = parts::find_texts(message).into_iter().filter_map(|part| {
             let content = transfer::decode(&message[part.body.clone()], part.encoding)?;
             if memmem::find(&content, PGP_ARMOUR).is_some() {
                 return None;
             }
-            let spots = match (part.kind, rules) {
-                (TextKind::Html, rules) => html::find(&content, part.charset, rules, settings.opens),
-                (TextKind::Plain, Some(rules)) => plain::find(&content, rules),
+            let insertions = match (part.kind, rules) {
+                (TextKind::Html, rules) => {
+                    html::find_insertions(&content, part.charset, rules, settings.opens)
+                }
+                (TextKind::Plain, Some(rules)) => plain::find_insertions(&content, rules),
                 (TextKind::Plain, None) => Vec::new(),
             };
-            (!spots.is_empty()).then(|| Text { part, content: content.into_owned(), spots })
+            (!insertions.is_empty()).then(|| Text { part, content: content.into_owned(), insertions })
         });
         Self { base_url, texts: texts.collect() }
     }
@@ -99,12 +101,12 @@ impl RewritePlan {
     }
 
     /// The recipient's copy of the message that the plan was made for. The same input gives the same bytes.
-    pub fn write(&self, message: &[u8], personal: &Personal<'_>) -> Vec<u8> {
-        let links: usize = self.texts.iter().map(|text| text.spots.len()).sum();
-        let mut out = Vec::with_capacity(message.len() + message.len() / 8 + links * 256);
+    pub fn write(&self, message: &[u8], recipient: &TrackedRecipient<'_>) -> Vec<u8> {
+        let insertions: usize = self.texts.iter().map(|text| text.insertions.len()).sum();
+        let mut out = Vec::with_capacity(message.len() + message.len() / 8 + insertions * 256);
         let mut copied = 0;
         for text in &self.texts {
-            let content = self.personal_content(text, personal);
+            let content = self.content_for(text, recipient);
             let encoding = transfer::choose(&content, text.part.encoding);
             if encoding != text.part.encoding {
                 let field = &text.part.encoding_field;
@@ -122,12 +124,12 @@ impl RewritePlan {
     }
 
     /// The content of a text with the recipient's own links and pixel.
-    fn personal_content(&self, text: &Text, personal: &Personal<'_>) -> Vec<u8> {
-        let mut out = Vec::with_capacity(text.content.len() + text.spots.len() * 160);
+    fn content_for(&self, text: &Text, recipient: &TrackedRecipient<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(text.content.len() + text.insertions.len() * 160);
         let mut copied = 0;
-        for (range, spot) in &text.spots {
+        for (range, insertion) in &text.insertions {
             out.extend_from_slice(&text.content[copied..range.start]);
-            out.extend_from_slice(self.text_to_insert(spot, personal).as_bytes());
+            out.extend_from_slice(self.text_to_insert(insertion, recipient).as_bytes());
             copied = range.end;
         }
         out.extend_from_slice(&text.content[copied..]);
@@ -136,10 +138,10 @@ impl RewritePlan {
 
     /// Text to insert. Its URL contains only letters, digits and `-._~:/`, so that it needs no escaping inside any
     /// quotes.
-    fn text_to_insert(&self, spot: &Insertion, personal: &Personal<'_>) -> String {
-        let token = |kind: &TrackKind| personal.key.token(personal.server_id, personal.message_id, kind);
+    fn text_to_insert(&self, insertion: &Insertion, recipient: &TrackedRecipient<'_>) -> String {
+        let token = |kind: &TrackKind| recipient.key.token(recipient.server_id, recipient.message_id, kind);
         let base = &self.base_url;
-        match spot {
+        match insertion {
             Insertion::Link(target) => {
                 format!("{base}/c/{}", token(&TrackKind::Click { target: target.clone() }))
             }

@@ -39,7 +39,7 @@ pub(super) struct TextPart {
 }
 
 /// Finds texts, except those of attachments, of enclosed messages, and of signed or encrypted parts.
-pub(super) fn find(message: &[u8]) -> Vec<TextPart> {
+pub(super) fn find_texts(message: &[u8]) -> Vec<TextPart> {
     let mut found = Vec::new();
     walk(message, 0..message.len(), 0, &mut found);
     found

@@ -6,14 +6,14 @@ use memchr::memmem::Finder;
 
 use super::Insertion;
 use super::settings::{LINKS_MAX, LinkRules};
-use super::target::tracked;
+use super::target::tracked_target;
 use crate::track::TARGET_BYTES_MAX;
 
 /// Finds links in a text whose charset is a superset of ASCII.
-pub(super) fn find(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Insertion)> {
+pub(super) fn find_insertions(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Insertion)> {
     let links = find_urls(text).filter_map(|range| {
         // Lossless, because `find_urls` finds only ASCII.
-        let target = tracked(&String::from_utf8_lossy(&text[range.clone()]), rules)?;
+        let target = tracked_target(&String::from_utf8_lossy(&text[range.clone()]), rules)?;
         Some((range, Insertion::Link(target)))
     });
     links.take(LINKS_MAX).collect()
@@ -94,7 +94,10 @@ mod tests {
 
     fn found(text: &str) -> Vec<String> {
         let rules = LinkRules::new("https://track.example.net", &[], Vec::new());
-        find(text.as_bytes(), &rules).into_iter().map(|(range, _)| text[range].to_owned()).collect()
+        find_insertions(text.as_bytes(), &rules)
+            .into_iter()
+            .map(|(range, _)| text[range].to_owned())
+            .collect()
     }
 
     #[test]
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_limit_links_stay() {
+    fn links_beyond_the_limit_are_not_tracked() {
         assert_eq!(found(&"https://example.com/ ".repeat(LINKS_MAX + 5)).len(), LINKS_MAX);
     }
 }

@@ -33,7 +33,7 @@ impl LinkRules {
         Self { own_base: format!("{base_url}/"), excluded_hosts: excluded_hosts.to_vec(), unsubscribe_urls }
     }
 
-    pub(super) fn leaves_alone(&self, url: &str, address: &WebAddress<'_>) -> bool {
+    pub(super) fn excludes(&self, url: &str, address: &WebAddress<'_>) -> bool {
         let is_unsubscribe = |known: &String| {
             known == url || WebAddress::parse(known).is_some_and(|known| known.is_same_page(address))
         };
@@ -41,7 +41,7 @@ impl LinkRules {
             url.get(..self.own_base.len()).is_some_and(|start| start.eq_ignore_ascii_case(&self.own_base));
         is_own
             || self.excluded_hosts.iter().any(|pattern| address.matches(pattern))
-            || address.names_unsubscribing()
+            || address.is_about_unsubscribing()
             || self.unsubscribe_urls.iter().any(is_unsubscribe)
     }
 }

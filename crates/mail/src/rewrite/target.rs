@@ -7,7 +7,7 @@ use super::web_address::WebAddress;
 use crate::track::TARGET_BYTES_MAX;
 
 /// The target of a link written as `written`, valid in a `Location` header; `None` if the link is not tracked.
-pub(super) fn tracked(written: &str, rules: &LinkRules) -> Option<String> {
+pub(super) fn tracked_target(written: &str, rules: &LinkRules) -> Option<String> {
     // URL standard 4.4: surrounding white space, and line breaks and tabs inside, are ignored.
     let plain: String = written
         .trim_matches(|c: char| c <= ' ')
@@ -19,15 +19,15 @@ pub(super) fn tracked(written: &str, rules: &LinkRules) -> Option<String> {
     if plain.len() > TARGET_BYTES_MAX / 3 && !plain.is_ascii() || plain.len() > TARGET_BYTES_MAX {
         return None;
     }
-    if rules.leaves_alone(&plain, &address) {
+    if rules.excludes(&plain, &address) {
         return None;
     }
-    let target = in_ascii(&plain, &address)?;
+    let target = ascii_url(&plain, &address)?;
     (target.len() <= TARGET_BYTES_MAX).then_some(target)
 }
 
 /// The URL in ASCII: an international host name in DNS form, other characters beyond visible ASCII percent-encoded.
-fn in_ascii(plain: &str, address: &WebAddress<'_>) -> Option<String> {
+fn ascii_url(plain: &str, address: &WebAddress<'_>) -> Option<String> {
     let host_end = address.host_start + address.host.len();
     let mut out = String::with_capacity(plain.len());
     push_escaped(&plain[..address.host_start], &mut out);
@@ -86,7 +86,7 @@ mod tests {
             ("https://example.com/lists/join?u=1", "https://example.com/lists/join?u=1"),
             ("https://leave.example/other", "https://leave.example/other"),
         ] {
-            assert_eq!(tracked(written, &rules()).as_deref(), Some(target), "{written}");
+            assert_eq!(tracked_target(written, &rules()).as_deref(), Some(target), "{written}");
         }
     }
 
@@ -118,7 +118,7 @@ mod tests {
             "https://example.com/Unsubscribe?id=1",
             &format!("https://example.com/{}", "x".repeat(TARGET_BYTES_MAX)),
         ] {
-            assert_eq!(tracked(written, &rules()), None, "{written}");
+            assert_eq!(tracked_target(written, &rules()), None, "{written}");
         }
     }
 

@@ -21,13 +21,13 @@ pub(super) fn decode(body: &[u8], encoding: TransferEncoding) -> Option<Cow<'_, 
     }
 }
 
-/// The encoding `had` if the rewritten text can keep it, else another one.
-pub(super) fn choose(text: &[u8], had: TransferEncoding) -> TransferEncoding {
-    match had {
+/// The encoding `previous` if the rewritten text can keep it, else another one.
+pub(super) fn choose(text: &[u8], previous: TransferEncoding) -> TransferEncoding {
+    match previous {
         TransferEncoding::Identity
             if text.split(|b| *b == b'\n').all(|line| line.len() <= LINE_BYTES_MAX) =>
         {
-            had
+            previous
         }
         // Quoted-printable would turn other line endings into CRLF.
         TransferEncoding::Identity | TransferEncoding::QuotedPrintable if is_crlf(text) => {
@@ -69,8 +69,8 @@ mod tests {
             "a", "=", "=3D", " ", "\t", "\r\n", ".", "\r\n.\r\n", "é", "\u{0}", "\n", "\r", "--x", "From ", "long words ",
         ]), 0..200)) {
             let text = pieces.concat().into_bytes();
-            for had in [TransferEncoding::Identity, TransferEncoding::QuotedPrintable, TransferEncoding::Base64] {
-                let encoding = choose(&text, had);
+            for previous in [TransferEncoding::Identity, TransferEncoding::QuotedPrintable, TransferEncoding::Base64] {
+                let encoding = choose(&text, previous);
                 let mut encoded = Vec::new();
                 encode(&text, encoding, &mut encoded);
                 let decoded = decode(&encoded, encoding);

@@ -22,14 +22,16 @@ impl<'a> WebAddress<'a> {
         // Browsers treat `\` as `/` in `http` and `https` URLs.
         let end = after.find(['/', '\\', '?', '#']).unwrap_or(after.len());
         let authority = &after[..end];
-        let named = authority.rfind('@').map_or(0, |at| at + 1);
-        let host = match authority[named..].rfind(':') {
-            Some(colon) if !authority[named..].ends_with(']') => &authority[named..named + colon],
-            _ => &authority[named..],
+        let host_offset = authority.rfind('@').map_or(0, |at| at + 1);
+        let host = match authority[host_offset..].rfind(':') {
+            Some(colon) if !authority[host_offset..].ends_with(']') => {
+                &authority[host_offset..host_offset + colon]
+            }
+            _ => &authority[host_offset..],
         };
         let rest = &after[end..];
         let path = &rest[..rest.find(['?', '#']).unwrap_or(rest.len())];
-        (!host.is_empty()).then_some(Self { host, path, host_start: scheme.len() + 3 + named })
+        (!host.is_empty()).then_some(Self { host, path, host_start: scheme.len() + 3 + host_offset })
     }
 
     fn has_host(&self, host: &str) -> bool {
@@ -48,7 +50,7 @@ impl<'a> WebAddress<'a> {
     }
 
     /// Whether the path is about unsubscribing: people must be able to unsubscribe even if tracking fails.
-    pub(super) fn names_unsubscribing(&self) -> bool {
+    pub(super) fn is_about_unsubscribing(&self) -> bool {
         self.path.to_ascii_lowercase().contains("unsubscribe")
     }
 

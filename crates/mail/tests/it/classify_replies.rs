@@ -3,16 +3,17 @@
 
 use postroad_mail::{Reply, ReplyPhase, Verdict, classify, classify_in};
 
-/// The verdict in the words of the table: gone (permanent and hard), no (permanent), wait, slow (wait and throttle).
-fn outcome(verdict: &Verdict) -> (&'static str, &'static str) {
-    let follows = match (verdict.permanent, verdict.hard, verdict.throttle) {
+/// Class and outcome of a verdict, as the tables write them. Outcomes: gone (permanent and hard), no (permanent), wait,
+/// slow (wait and throttle).
+fn class_and_outcome(verdict: &Verdict) -> (&'static str, &'static str) {
+    let outcome = match (verdict.permanent, verdict.hard, verdict.throttle) {
         (true, true, false) => "gone",
         (true, false, false) => "no",
         (false, false, false) => "wait",
         (false, false, true) => "slow",
         _ => "impossible",
     };
-    (verdict.class.as_str(), follows)
+    (verdict.class.as_str(), outcome)
 }
 
 /// Checks a table with one row per line: class, outcome, reply. `\n` in a reply is a line break. The refused command is
@@ -35,15 +36,16 @@ fn check_with(table: &str, phases: &[Option<ReplyPhase>]) {
     for row in table.lines().map(str::trim).filter(|row| !row.is_empty()) {
         let mut parts = row.splitn(3, ' ');
         let mut part = || parts.next().expect("class, outcome, reply").trim();
-        let (class, follows, reply) = (part(), part(), part().replace("\\n", "\n"));
+        let (class, outcome, reply) = (part(), part(), part().replace("\\n", "\n"));
         let reply = Reply::parse(&reply).unwrap_or_else(|problem| panic!("{reply}: {problem}"));
         for phase in phases {
             let verdict = phase.map_or_else(|| classify(&reply), |phase| classify_in(phase, &reply));
-            let (found, found_follows) = outcome(&verdict);
-            if (found, found_follows) != (class, follows) {
+            let (found_class, found_outcome) = class_and_outcome(&verdict);
+            if (found_class, found_outcome) != (class, outcome) {
                 let (rule, at) = (verdict.rule, phase.map_or("any command", ReplyPhase::as_str));
-                wrong
-                    .push(format!("{found} {found_follows} by {rule} at {at}, not {class} {follows}: {row}"));
+                wrong.push(format!(
+                    "{found_class} {found_outcome} by {rule} at {at}, not {class} {outcome}: {row}"
+                ));
             }
         }
     }
@@ -51,7 +53,7 @@ fn check_with(table: &str, phases: &[Option<ReplyPhase>]) {
 }
 
 #[test]
-fn dead_addresses() {
+fn replies_about_dead_addresses_are_bad_mailbox_or_bad_domain() {
     check(
         r"
         bad_mailbox gone 550 5.1.1 User unknown
@@ -81,7 +83,7 @@ fn dead_addresses() {
 }
 
 #[test]
-fn full_and_disabled_mailboxes() {
+fn full_mailboxes_are_retried_and_disabled_ones_are_not() {
     check(
         r"
         full wait 552 5.2.2 Mailbox full
@@ -106,7 +108,7 @@ fn full_and_disabled_mailboxes() {
 }
 
 #[test]
-fn blocklists_and_reputation() {
+fn blocklist_and_reputation_refusals_throttle() {
     check(
         r"
         reputation slow 554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using Barracuda Reputation; http://www.barracudacentral.org/reputation?r=1&ip=192.0.2.1
@@ -129,7 +131,7 @@ fn blocklists_and_reputation() {
 }
 
 #[test]
-fn spam_verdicts_and_policies() {
+fn spam_verdicts_and_policies_are_distinguished() {
     check(
         r#"
         spam_block slow 550 5.1.1 rejected due to spam
@@ -160,7 +162,7 @@ fn spam_verdicts_and_policies() {
 }
 
 #[test]
-fn authentication_and_relaying() {
+fn authentication_failures_and_denied_relaying_are_distinguished() {
     check(
         r"
         auth_failure no 550-5.7.26 The MAIL FROM domain [example.org] has an SPF record with a hard\n550-5.7.26 fail policy (-all) but it fails to pass SPF checks with the ip:\n550 5.7.26 [192.0.2.1]. To best protect our users from spam and phishing, the message has been blocked.
@@ -186,7 +188,7 @@ fn authentication_and_relaying() {
 }
 
 #[test]
-fn rates_sizes_and_contents() {
+fn rates_sizes_and_contents_are_distinguished() {
     check(
         r"
         rate_limited slow 421 4.7.28 Gmail has detected an unusual rate of mail originating from your SPF domain.
@@ -212,7 +214,7 @@ fn rates_sizes_and_contents() {
 }
 
 #[test]
-fn dns_timeout_protocol_and_other_refusals() {
+fn dns_timeout_protocol_and_other_refusals_are_distinguished() {
     check(
         r"
         dns wait 451 4.1.8 Domain of sender address news@example.org does not resolve
@@ -271,7 +273,7 @@ fn refusals_that_every_attempt_would_meet_are_final_and_do_not_throttle() {
 }
 
 #[test]
-fn limits_are_seen_whatever_they_are_called() {
+fn rate_limits_are_recognised_by_many_texts() {
     check_in_all_phases(
         r"
         rate_limited slow 451 Resources temporarily not available - Please try again later [#4.16.1].
@@ -378,7 +380,7 @@ fn a_rejected_recipient_is_tried_again_where_the_reason_may_pass() {
 
 /// The recipient's address is no evidence, whatever words it contains.
 #[test]
-fn addresses_in_replies_do_not_decide() {
+fn words_in_an_address_do_not_affect_the_verdict() {
     check(
         r"
         bad_mailbox gone 550 5.1.1 <spam.detected@example.com>: Recipient address rejected: User unknown

@@ -7,7 +7,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::dkim_receiver::Receiver;
 
-const AT: Timestamp = Timestamp::from_micros(1_794_711_600_000_000);
+const SIGNED_AT: Timestamp = Timestamp::from_micros(1_794_711_600_000_000);
 
 /// A sender with both kinds of keys, and a receiver that knows its records.
 struct SenderAndReceiver {
@@ -33,7 +33,8 @@ impl SenderAndReceiver {
     /// The message as it is sent: with signatures on top and a complete last line.
     fn signed(&self, message: &[u8]) -> Vec<u8> {
         let canonical = Canonical::of(message);
-        let mut sent = (self.rsa.sign(&canonical, AT) + &self.ed25519.sign(&canonical, AT)).into_bytes();
+        let mut sent =
+            (self.rsa.sign(&canonical, SIGNED_AT) + &self.ed25519.sign(&canonical, SIGNED_AT)).into_bytes();
         sent.extend_from_slice(message);
         if !sent.ends_with(b"\r\n") {
             sent.extend_from_slice(b"\r\n");
@@ -54,7 +55,7 @@ fn two_domains_sign_headers_added_before_the_message() {
     let installation = Signer::rsa("pr3", domain, host.private_pkcs8_der()).unwrap();
     let added = "Feedback-ID: welcome:s1:a2:prabcdef\r\nCFBL-Address: fbl@mx.example.net; report=arf\r\n";
     let canonical = Canonical::of_parts(added.as_bytes(), PLAIN.as_bytes());
-    let signatures = pair.rsa.sign(&canonical, AT) + &installation.sign(&canonical, AT);
+    let signatures = pair.rsa.sign(&canonical, SIGNED_AT) + &installation.sign(&canonical, SIGNED_AT);
     let sent = format!("{signatures}{added}{PLAIN}");
     assert_eq!(pair.receiver.verify(sent.as_bytes()).len(), 2);
     assert!(pair.receiver.accepts(sent.as_bytes()));
@@ -190,7 +191,7 @@ fn a_second_visible_header_breaks_both_signatures() {
 fn each_signature_is_independent() {
     let pair = SenderAndReceiver::new();
     let canonical = Canonical::of(PLAIN.as_bytes());
-    let (rsa, ed25519) = (pair.rsa.sign(&canonical, AT), pair.ed25519.sign(&canonical, AT));
+    let (rsa, ed25519) = (pair.rsa.sign(&canonical, SIGNED_AT), pair.ed25519.sign(&canonical, SIGNED_AT));
     for signatures in [rsa.clone(), ed25519.clone(), format!("{ed25519}{rsa}"), format!("{rsa}{ed25519}")] {
         assert!(pair.receiver.accepts(format!("{signatures}{PLAIN}").as_bytes()));
     }
@@ -200,12 +201,13 @@ fn each_signature_is_independent() {
 fn the_same_message_and_moment_give_the_same_bytes() {
     let pair = SenderAndReceiver::new();
     for signer in [&pair.rsa, &pair.ed25519] {
-        let first = signer.sign(&Canonical::of(PLAIN.as_bytes()), AT);
+        let first = signer.sign(&Canonical::of(PLAIN.as_bytes()), SIGNED_AT);
         // Fractions of a second make no difference: `t=` has whole seconds.
-        let again =
-            signer.sign(&Canonical::of(PLAIN.as_bytes()), AT.plus(std::time::Duration::from_millis(999)));
+        let again = signer
+            .sign(&Canonical::of(PLAIN.as_bytes()), SIGNED_AT.plus(std::time::Duration::from_millis(999)));
         assert_eq!(first, again);
-        let later = signer.sign(&Canonical::of(PLAIN.as_bytes()), AT.plus(std::time::Duration::from_secs(1)));
+        let later =
+            signer.sign(&Canonical::of(PLAIN.as_bytes()), SIGNED_AT.plus(std::time::Duration::from_secs(1)));
         assert_ne!(first, later);
     }
 }
@@ -213,7 +215,7 @@ fn the_same_message_and_moment_give_the_same_bytes() {
 #[test]
 fn a_signature_has_lines_of_76_columns_and_the_expected_tags() {
     let pair = SenderAndReceiver::new();
-    let header = pair.rsa.sign(&Canonical::of(PLAIN.as_bytes()), AT);
+    let header = pair.rsa.sign(&Canonical::of(PLAIN.as_bytes()), SIGNED_AT);
     assert!(header.ends_with("\r\n") && !header.ends_with("\r\n\r\n"));
     assert!(header.lines().all(|line| line.len() <= 76), "{header}");
     assert!(header.lines().skip(1).all(|line| line.starts_with('\t')), "{header}");

@@ -1,7 +1,7 @@
 //! Header values that the API accepts and refuses.
 
 use postroad_mail::{
-    HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, parse_message_id,
+    HeaderProblem, check_content_type, check_header_name, check_header_value, is_valid_date, parse_message_id,
 };
 
 #[test]
@@ -90,7 +90,7 @@ fn dates_are_those_of_rfc_5322() {
         "Sun, 1 Nov 2026 03:00:00 GMT",
         "Sun, 15 Nov 2026 03:00:00 +0000 (UTC)",
     ] {
-        assert!(check_date(good), "{good}");
+        assert!(is_valid_date(good), "{good}");
     }
     for bad in [
         "",
@@ -101,6 +101,6 @@ fn dates_are_those_of_rfc_5322() {
         "Sun, 15 Nov 2026 03:00:00",
         "Sun, 15 Nov 2026 03:00:00 +0000\r\n X",
     ] {
-        assert!(!check_date(bad), "{bad}");
+        assert!(!is_valid_date(bad), "{bad}");
     }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::samples::{File, Sample, mailbox};
 
-fn hostile() -> impl Strategy<Value = String> {
+fn hostile_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\r\n".to_owned()),
         Just("\n".to_owned()),
@@ -39,14 +39,14 @@ fn field_names(message: &str) -> Vec<String> {
 proptest! {
     #[test]
     fn every_message_has_exactly_the_headers_it_should(
-        subject in hostile(),
-        name in hostile(),
-        date in hostile(),
-        message_id in hostile(),
-        header in (hostile(), hostile()),
-        file_name in hostile(),
-        content_type in hostile(),
-        content_id in hostile(),
+        subject in hostile_text(),
+        name in hostile_text(),
+        date in hostile_text(),
+        message_id in hostile_text(),
+        header in (hostile_text(), hostile_text()),
+        file_name in hostile_text(),
+        content_type in hostile_text(),
+        content_id in hostile_text(),
     ) {
         let somebody = Mailbox { name: Some(name), ..mailbox("a@example.com") };
         let sample = Sample {

@@ -2,7 +2,7 @@
 
 #![cfg(test)]
 
-mod classify_doubt;
+mod classify_hard;
 mod classify_replies;
 mod classify_rules;
 mod classify_text;
@@ -11,16 +11,16 @@ mod dkim_signatures;
 mod domain_reports;
 mod header_checks;
 mod injection;
-mod python_reads;
+mod python_parser;
 mod raw_from;
 mod raw_messages;
 mod returned_check;
 mod returned_kinds;
 mod returned_limits;
-mod returned_proof;
+mod returned_precedence;
 mod returned_reports;
 mod returned_systems;
-mod returned_words;
+mod returned_texts;
 mod rewriting;
 mod round_trip;
 mod samples;

@@ -1,6 +1,6 @@
 //! Sender of a raw message. Every trick here has fooled some pair of programs that read From differently.
 
-use postroad_mail::{AddressListProblem, RawFallback, RawProblem, find_spelled_domains, prepare_raw};
+use postroad_mail::{AddressListProblem, RawFallback, RawProblem, find_spelled_addresses, prepare_raw};
 use proptest::prelude::*;
 
 fn from_of(headers: &[u8]) -> Result<Vec<String>, RawProblem> {
@@ -49,14 +49,14 @@ fn every_regular_form_is_read() {
     assert_eq!(from_of(b"From: \xfcnn <a@good.test>").unwrap(), ["a@good.test"]);
 }
 
-fn claimed(headers: &str) -> Vec<String> {
+fn apparent_senders(headers: &str) -> Vec<String> {
     let fallback = RawFallback { date: "Sun, 15 Nov 2026 03:00:00 +0000", message_id: "m@x.test" };
     let message = format!("{headers}\r\nSubject: s\r\n\r\nbody");
-    prepare_raw(message.into_bytes(), &fallback).unwrap().claimed
+    prepare_raw(message.into_bytes(), &fallback).unwrap().apparent_senders
 }
 
 #[test]
-fn encoded_words_that_spell_an_address_are_judged_like_from() {
+fn an_address_spelled_in_encoded_words_is_an_apparent_sender() {
     for value in [
         "=?utf-8?q?ceo=40evil.test?= <a@good.test>",
         "=?utf-8?b?Y2VvQGV2aWwudGVzdA==?= <a@good.test>",
@@ -70,8 +70,8 @@ fn encoded_words_that_spell_an_address_are_judged_like_from() {
         "\"Zoë ceo@ev\u{200d}il\u{200c}.test\" <a@good.test>",
     ] {
         for header in ["From: ", "From: a@good.test\r\nSender: "] {
-            let claimed = claimed(&format!("{header}{value}"));
-            assert!(claimed.iter().any(|address| address.ends_with("@evil.test")), "{value}: {claimed:?}");
+            let senders = apparent_senders(&format!("{header}{value}"));
+            assert!(senders.iter().any(|address| address.ends_with("@evil.test")), "{value}: {senders:?}");
         }
     }
     for value in [
@@ -83,8 +83,8 @@ fn encoded_words_that_spell_an_address_are_judged_like_from() {
         "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645} <a@good.test>",
         "\"a@other.test via Shop\" <a@good.test>",
     ] {
-        let claimed = claimed(&format!("From: {value}"));
-        assert!(claimed.iter().all(|address| address.ends_with("@good.test")), "{value}: {claimed:?}");
+        let senders = apparent_senders(&format!("From: {value}"));
+        assert!(senders.iter().all(|address| address.ends_with("@good.test")), "{value}: {senders:?}");
     }
 }
 
@@ -92,15 +92,15 @@ fn encoded_words_that_spell_an_address_are_judged_like_from() {
 #[test]
 fn joiners_of_a_domain_that_needs_them_are_kept() {
     let persian = "\u{646}\u{627}\u{645}\u{647}\u{200c}\u{627}\u{6cc}.example";
-    assert_eq!(find_spelled_domains(&format!("ann@{persian} <a@good.test>"))[0], format!("x@{persian}"));
-    assert_eq!(find_spelled_domains("ceo@ev\u{200c}il\u{200d}.test")[0], "x@evil.test");
-    assert_eq!(find_spelled_domains("ceo\u{200d}@\u{200d}evil.test\u{200c}")[0], "x@evil.test");
+    assert_eq!(find_spelled_addresses(&format!("ann@{persian} <a@good.test>"))[0], format!("x@{persian}"));
+    assert_eq!(find_spelled_addresses("ceo@ev\u{200c}il\u{200d}.test")[0], "x@evil.test");
+    assert_eq!(find_spelled_addresses("ceo\u{200d}@\u{200d}evil.test\u{200c}")[0], "x@evil.test");
 }
 
 #[test]
-fn resent_from_is_judged_like_from() {
+fn addresses_in_resent_from_and_resent_sender_are_apparent_senders() {
     let headers = "From: a@good.test\r\nResent-From: b@evil.test\r\nResent-Sender: C <c@worse.test>\r\nResent-From: d@last.test";
-    assert_eq!(claimed(headers), ["b@evil.test", "c@worse.test", "d@last.test"]);
+    assert_eq!(apparent_senders(headers), ["b@evil.test", "c@worse.test", "d@last.test"]);
     assert_eq!(
         from_of(b"From: a@good.test\r\nResent-From: b@evil.test <c@good.test>"),
         Err(RawProblem::Resent("Resent-From", AddressListProblem::Ambiguous))

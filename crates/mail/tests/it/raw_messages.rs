@@ -13,8 +13,8 @@ fn prepared(message: &str) -> RawMessage {
 }
 
 #[track_caller]
-fn becomes(given: &str, wanted: &str) {
-    assert_eq!(String::from_utf8_lossy(&prepared(given).bytes), wanted);
+fn becomes(message: &str, expected: &str) {
+    assert_eq!(String::from_utf8_lossy(&prepared(message).bytes), expected);
 }
 
 #[test]
@@ -132,8 +132,9 @@ fn a_message_without_headers_is_refused() {
 fn options_by_header_are_taken_out_of_submissions_and_left_in_raw_messages() {
     let options = "X-Metadata-Order-ID: =?utf-8?q?=C3=BC?=\r\nx-test-mode: True\r\nX-Track-Opens: false\r\n\
                   X-Track-Clicks: true\r\nX-Idempotency-Key: k 1\r\nX-Metadata-a: 1\r\n";
-    let given = format!("{COMPLETE}{options}X-Postal-Tag: t\r\nX-Other: stays\r\n\r\nX-Test-Mode: body\r\n");
-    let raw = postroad_mail::prepare_submission(given.clone().into(), &FALLBACK).unwrap();
+    let message =
+        format!("{COMPLETE}{options}X-Postal-Tag: t\r\nX-Other: stays\r\n\r\nX-Test-Mode: body\r\n");
+    let raw = postroad_mail::prepare_submission(message.clone().into(), &FALLBACK).unwrap();
     assert_eq!(
         String::from_utf8_lossy(&raw.bytes),
         format!("{COMPLETE}X-Other: stays\r\n\r\nX-Test-Mode: body\r\n")
@@ -142,7 +143,7 @@ fn options_by_header_are_taken_out_of_submissions_and_left_in_raw_messages() {
     assert_eq!(raw.control("x-test-mode"), Some("True"));
     assert_eq!(raw.control("x-idempotency-key"), Some("k 1"));
     assert_eq!((raw.tag(), raw.control("x-unknown")), (Some("t"), None));
-    becomes(&given, &given.replace("X-Postal-Tag: t\r\n", ""));
+    becomes(&message, &message.replace("X-Postal-Tag: t\r\n", ""));
 }
 
 #[test]
@@ -154,13 +155,13 @@ fn headers_added_on_top_are_counted() {
 
 #[test]
 fn headers_beyond_ascii_are_encoded_and_addresses_stay() {
-    let given = "Subject: Grüße\r\nX-Note: ü\r\nTo: Zoë <zoë@x.test>, Zoë <ann@x.test>\r\n";
-    let raw = prepare_raw(format!("{COMPLETE}{given}\r\nKörper\r\n").into_bytes(), &FALLBACK).unwrap();
+    let headers = "Subject: Grüße\r\nX-Note: ü\r\nTo: Zoë <zoë@x.test>, Zoë <ann@x.test>\r\n";
+    let raw = prepare_raw(format!("{COMPLETE}{headers}\r\nKörper\r\n").into_bytes(), &FALLBACK).unwrap();
     assert_eq!(raw.subject, "Grüße");
     let text = String::from_utf8(raw.bytes).unwrap();
-    let wanted = "Subject: =?utf-8?B?R3LDvMOfZQ==?=\r\nX-Note: =?utf-8?B?w7w=?=\r\n\
+    let encoded_headers = "Subject: =?utf-8?B?R3LDvMOfZQ==?=\r\nX-Note: =?utf-8?B?w7w=?=\r\n\
                   To: =?utf-8?Q?Zo=C3=AB?= <zoë@x.test>, =?utf-8?Q?Zo=C3=AB?= <ann@x.test>\r\n";
-    assert_eq!(text, format!("{COMPLETE}{wanted}\r\nKörper\r\n"));
+    assert_eq!(text, format!("{COMPLETE}{encoded_headers}\r\nKörper\r\n"));
     assert!(postroad_mail::has_utf8_header(text.as_bytes()), "an address is still beyond ASCII");
     let latin = [COMPLETE.as_bytes(), b"Subject: J\xfcrgen\r\n\r\n\xfc\r\n"].concat();
     let raw = prepare_raw(latin, &FALLBACK).unwrap();

@@ -1,22 +1,23 @@
-//! Notices of mail systems that write no status fields. Each names recipient, command and reason in its own way.
+//! Bounces without status fields: the notices of less common mail systems, from hMailServer to KDDI. Each names recipient,
+//! command and reason in its own way.
 
 use crate::returned_check::{check, notice};
 
 /// Line between the notice and the copy of the original message.
-const FOLLOWS: &str = "----- Original message -----\r\n";
+const ORIGINAL_SEPARATOR: &str = "----- Original message -----\r\n";
 
 #[track_caller]
 fn check_all(from: &str, subject: &str, text: impl Fn(&str) -> String, cases: &[(&str, &str)]) {
     for (reason, expected) in cases {
         check(
-            &notice(from, subject, &text(reason), FOLLOWS),
+            &notice(from, subject, &text(reason), ORIGINAL_SEPARATOR),
             &[&format!("jo@example.com bounce {expected}")],
         );
     }
 }
 
 #[test]
-fn hmailserver_shows_what_it_sent() {
+fn hmailserver_notices_quote_the_command_sent() {
     let text = |reason: &str| {
         format!(
             "Your message did not reach some or all of the intended recipients.\r\n\r\nThe following recipient(s) could not be reached:\r\n\r\n\
@@ -45,7 +46,7 @@ fn hmailserver_shows_what_it_sent() {
 }
 
 #[test]
-fn mdaemon_draws_arrows_and_writes_the_time() {
+fn mdaemon_transcripts_mark_lines_with_time_and_arrow() {
     let text = |session: &str| {
         format!(
             "The attached message had PERMANENT fatal delivery errors!\r\n\r\nFAILED ADDRESS - <jo@example.com>\r\n\r\n\
@@ -89,7 +90,7 @@ fn smartermail_labels_the_recipient() {
 }
 
 #[test]
-fn cisco_says_what_the_code_means_before_it_quotes() {
+fn cisco_explains_the_code_before_it_quotes_the_reply() {
     let text = |reason: &str| {
         format!(
             "The following message to <jo@example.com> was undeliverable.\r\nThe reason for the problem:\r\n{reason}\r\n"
@@ -126,7 +127,7 @@ fn mmdf_puts_the_address_and_the_reason_in_quotes() {
 }
 
 #[test]
-fn sendmail_gives_up_after_days() {
+fn sendmail_transcripts_show_expiry_and_refusals() {
     let text = |session: &str| {
         format!(
             "   ----- The following addresses had permanent fatal errors -----\r\n<jo@example.com>\r\n\r\n\
@@ -154,7 +155,7 @@ fn sendmail_gives_up_after_days() {
 }
 
 #[test]
-fn exchange_of_1999_numbers_its_reasons() {
+fn old_exchange_reasons_are_recognised_by_number() {
     let text = |reason: &str| {
         format!(
             "Your message\r\n\r\n  To:      jo@example.com\r\n  Subject: Hello\r\n\r\n\
@@ -174,7 +175,7 @@ fn exchange_of_1999_numbers_its_reasons() {
 }
 
 #[test]
-fn opensmtpd_names_reasons_of_its_own() {
+fn opensmtpds_own_texts_for_reasons_are_recognised() {
     let text = |reason: &str| {
         format!(
             "    Hi!\r\n\r\n    This is the MAILER-DAEMON, please DO NOT REPLY to this e-mail.\r\n\r\n\
@@ -196,7 +197,7 @@ fn opensmtpd_names_reasons_of_its_own() {
 }
 
 #[test]
-fn au_puts_the_reason_above_the_address() {
+fn kddi_au_notices_have_the_reason_above_the_address() {
     let text = |reason: &str| format!("{reason}\r\n\r\n<jo@example.com>\r\n");
     check_all(
         "Postmaster@ezweb.ne.jp",

@@ -23,7 +23,7 @@ fn with_lf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-fn line(text: &str) -> String {
+fn single_line(text: &str) -> String {
     text.replace(char::is_control, " ").trim().to_owned()
 }
 
@@ -40,16 +40,16 @@ fn files() -> impl Strategy<Value = Vec<File>> {
 
 #[test]
 fn subjects_keep_their_outer_spaces_and_what_looks_encoded() {
-    for (given, wanted) in [
+    for (input, wanted) in [
         (" a ", " a "),
         ("=?utf-8?q?a", "=?utf-8?q?a"),
         // A text that the client encoded twice is decoded once.
         ("=?utf-8?b?PT91dGYtOD9xP3g/PQ==?=", "=?utf-8?q?x?="),
     ] {
-        let seen = view(&Sample { subject: given.into(), ..Sample::plain("Hi") }.compose());
+        let seen = view(&Sample { subject: input.into(), ..Sample::plain("Hi") }.compose());
         assert!(
             seen.headers.contains(&("subject".into(), vec![wanted.into()])),
-            "{given} {:?}",
+            "{input} {:?}",
             seen.headers
         );
     }
@@ -57,7 +57,7 @@ fn subjects_keep_their_outer_spaces_and_what_looks_encoded() {
 
 proptest! {
     #[test]
-    fn a_composed_message_is_viewed_as_it_was_given(
+    fn the_view_of_a_composed_message_shows_its_input(
         plain in proptest::option::of(text()),
         html in proptest::option::of(text()),
         subject in text(),
@@ -65,8 +65,8 @@ proptest! {
         files in files(),
     ) {
         // Avoid encoded words, because they are decoded on purpose.
-        let subject = line(&subject).replace("=?", "=");
-        let header = line(&header).replace("=?", "=");
+        let subject = single_line(&subject).replace("=?", "=");
+        let header = single_line(&header).replace("=?", "=");
         let sample = Sample {
             plain: plain.clone(),
             html: html.clone(),
@@ -80,12 +80,12 @@ proptest! {
         let seen = view(&bytes);
 
         // A single part gets a last line break if it has none.
-        let is_same = |seen: &Option<String>, given: &Option<String>| match (seen, given) {
-            (Some(seen), Some(given)) => {
-                let (seen, given) = (with_lf(seen), with_lf(given));
-                seen == given || seen.strip_suffix('\n') == Some(&given)
+        let is_same = |seen: &Option<String>, input: &Option<String>| match (seen, input) {
+            (Some(seen), Some(input)) => {
+                let (seen, input) = (with_lf(seen), with_lf(input));
+                seen == input || seen.strip_suffix('\n') == Some(&input)
             }
-            (seen, given) => seen.is_none() == given.is_none(),
+            (seen, input) => seen.is_none() == input.is_none(),
         };
         if html.is_some() || plain.is_some() {
             prop_assert!(is_same(&seen.plain_body, &plain), "{:?} {:?}", seen.plain_body, plain);

@@ -101,7 +101,7 @@ fn an_inline_image_is_related_to_the_html() {
 }
 
 #[test]
-fn attachments_are_mixed() {
+fn an_attachment_makes_the_message_multipart_mixed() {
     let sample = Sample { files: vec![file("a.txt", "text/plain", b"hello")], ..Sample::plain("Hi") };
     assert_snapshot!(shown(&sample), @r#"
     Date: Sun, 15 Nov 2026 03:00:00 +0000
@@ -158,7 +158,7 @@ fn an_inline_image_without_html_is_an_attachment() {
 }
 
 #[test]
-fn everything_at_once() {
+fn one_message_can_have_every_feature() {
     assert_snapshot!(shown(&Sample::everything()), @r#"
     Date: Sun, 15 Nov 2026 03:00:00 +0000
     From: =?utf-8?B?w5xuw68gQ8O2ZMOp?= <ünï@xn--bcher-kva.example>
@@ -316,7 +316,7 @@ fn long_lines_and_non_ascii_text_are_encoded() {
 }
 
 #[test]
-fn many_recipients_are_folded() {
+fn a_long_list_of_recipients_is_folded() {
     let to = (0..50).map(|n| mailbox(&format!("Person Number {n} <person{n}@example.com>"))).collect();
     let text = shown(&Sample { to, ..Sample::plain("Hi") });
     assert!(text.lines().all(|line| line.len() <= 78), "{text}");
@@ -366,7 +366,7 @@ fn a_message_in_a_message_is_not_encoded() {
 
 #[test]
 fn parameters_of_a_content_type_stay_except_name_and_boundary() {
-    let given = "Text/CSV; boundary=x; header=present; NAME=\"old\"; name*0=older";
-    let text = shown(&Sample { files: vec![file("new.csv", given, b"")], ..Sample::plain("Hi") });
+    let content_type = "Text/CSV; boundary=x; header=present; NAME=\"old\"; name*0=older";
+    let text = shown(&Sample { files: vec![file("new.csv", content_type, b"")], ..Sample::plain("Hi") });
     assert!(text.contains("Content-Type: Text/CSV; header=present; name=\"new.csv\"\n"), "{text}");
 }

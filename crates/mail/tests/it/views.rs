@@ -1,11 +1,11 @@
-//! Messages of every kind, as messages/message shows them.
+//! Messages of every kind, as `view` returns them for the API's `messages/message`.
 
 use postroad_mail::{MessageView, view};
 use proptest::prelude::*;
 
 use crate::samples::Sample;
 
-fn of(text: &str) -> MessageView {
+fn view_text(text: &str) -> MessageView {
     view(text.as_bytes())
 }
 
@@ -19,7 +19,7 @@ fn bodies_that_do_not_exist_are_not_made_up() {
 
 #[test]
 fn headers_are_decoded_and_grouped_in_order() {
-    let seen = of(
+    let seen = view_text(
         "Received: b\nReceived: a\n  folded\nSUBJECT: =?utf-8?q?=C3=BC?=\nX : obsolete\njunk\nReceived: c\n\nbody",
     );
     let wanted = [("received", vec!["b", "a  folded", "c"]), ("subject", vec!["ü"]), ("x", vec!["obsolete"])];
@@ -40,10 +40,12 @@ fn charsets_are_read() {
 
 #[test]
 fn attachments_keep_their_bytes_and_their_names() {
-    let seen = of("Content-Type: multipart/mixed; boundary=b\n\npreamble\n--b\n\nbody\n--b\n\
+    let seen = view_text(
+        "Content-Type: multipart/mixed; boundary=b\n\npreamble\n--b\n\nbody\n--b\n\
          Content-Type: text/csv; charset=iso-8859-1; name=\"=?utf-8?q?=C3=BC?=.csv\"\n\
          Content-Transfer-Encoding: base64\n\n/A==\n--b\nContent-Type: IMAGE/PNG\n\nx\n--b\n\
-         Content-Disposition: attachment; filename*=utf-8''%C3%A4.txt\n\nfile\n--b--\nepilogue");
+         Content-Disposition: attachment; filename*=utf-8''%C3%A4.txt\n\nfile\n--b--\nepilogue",
+    );
     assert_eq!(seen.plain_body.as_deref(), Some("body"));
     let files: Vec<_> = seen
         .attachments
@@ -62,7 +64,7 @@ fn attachments_keep_their_bytes_and_their_names() {
 
 #[test]
 fn a_bounce_shows_its_parts() {
-    let seen = of(
+    let seen = view_text(
         "Content-Type: multipart/report; report-type=delivery-status; boundary=\"b b\"\n\n--b b\n\nSorry\n\
          --b b\nContent-Type: message/delivery-status\n\nStatus: 5.1.1\n\n--b b\nContent-Type: message/rfc822\n\n\
          From: a@x.test\nContent-Type: multipart/mixed; boundary=c\n\n--c\n\ninner\n--c--\n--b b--\n",
@@ -76,16 +78,16 @@ fn a_bounce_shows_its_parts() {
 
 #[test]
 fn broken_messages_show_what_there_is() {
-    assert_eq!(of(""), MessageView { plain_body: Some(String::new()), ..MessageView::default() });
-    let no_end = of(
+    assert_eq!(view_text(""), MessageView { plain_body: Some(String::new()), ..MessageView::default() });
+    let no_end = view_text(
         "Content-Type: multipart/alternative; boundary=b\n\n--b\n\nbody\n--b\nContent-Type: text/html\n\n<p>",
     );
     assert_eq!((no_end.plain_body.as_deref(), no_end.html_body.as_deref()), (Some("body"), Some("<p>")));
-    let no_parts = of("Content-Type: multipart/mixed; boundary=b\n\njust text");
+    let no_parts = view_text("Content-Type: multipart/mixed; boundary=b\n\njust text");
     assert_eq!(no_parts.attachments[0].content, b"just text");
-    let bad_base64 = of("Content-Transfer-Encoding: base64\n\n***");
+    let bad_base64 = view_text("Content-Transfer-Encoding: base64\n\n***");
     assert_eq!(bad_base64.plain_body.as_deref(), Some("***"));
-    let bad_quotes = of("Content-Transfer-Encoding: quoted-printable\n\na=zz");
+    let bad_quotes = view_text("Content-Transfer-Encoding: quoted-printable\n\na=zz");
     assert_eq!(bad_quotes.plain_body.as_deref(), Some("a=zz"));
 }
 

@@ -40,11 +40,11 @@ impl Dns {
         }
         if self.inner.ipv6 {
             let (v6, v4) = self.ask_both_families(host).await;
-            let found = interleaved(addresses_in(&v6), addresses_in(&v4));
+            let found = interleave(addresses_in(&v6), addresses_in(&v4));
             return if found.is_empty() { Err(failure_of(v6, v4)) } else { Ok(found) };
         }
         let v4 = self.ask(host, RecordType::A).await;
-        let found = interleaved(Vec::new(), addresses_in(&v4));
+        let found = interleave(Vec::new(), addresses_in(&v4));
         if !found.is_empty() {
             return Ok(found);
         }
@@ -72,7 +72,7 @@ fn addresses_in(outcome: &Outcome) -> Vec<IpAddr> {
     records.iter().filter_map(address).collect()
 }
 
-fn interleaved(v6: Vec<IpAddr>, v4: Vec<IpAddr>) -> Vec<IpAddr> {
+fn interleave(v6: Vec<IpAddr>, v4: Vec<IpAddr>) -> Vec<IpAddr> {
     let (mut v6, mut v4) = (v6.into_iter(), v4.into_iter());
     let mut all = Vec::new();
     while all.len() < ADDRESSES_MAX {
@@ -97,9 +97,9 @@ fn failure_of(v6: Outcome, v4: Outcome) -> AddressFailure {
     if failures.contains(&LookupFailure::Busy) {
         return AddressFailure::Busy;
     }
-    let trouble = failures.into_iter().find_map(|failure| match failure {
+    let failure = failures.into_iter().find_map(|failure| match failure {
         LookupFailure::Temporary(reason) => Some(reason),
         LookupFailure::Busy | LookupFailure::NoSuchName | LookupFailure::NoData => None,
     });
-    trouble.map_or(AddressFailure::NoAddress, AddressFailure::Temporary)
+    failure.map_or(AddressFailure::NoAddress, AddressFailure::Temporary)
 }

@@ -9,15 +9,15 @@ use hickory_resolver::proto::rr::RecordType;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::lookup_permits::Question;
 use super::question::{Answer, LookupFailure, Outcome};
-use super::questions::Question;
 
 /// Longest use of an old answer; RFC 8767 5 suggests one to three days.
 const AGE_MAX: Duration = Duration::from_hours(24);
 /// TTL that callers get for an old answer, so that the question is asked again soon (RFC 8767 4).
-const TTL: Duration = Duration::from_secs(30);
+const OLD_ANSWER_TTL: Duration = Duration::from_secs(30);
 /// Answers are kept in two generations of this size; when the younger is full, the older is dropped.
-const KEPT_MAX: usize = 16_384;
+const GENERATION_ANSWERS_MAX: usize = 16_384;
 /// Larger answers are not kept.
 const RECORDS_MAX: usize = 32;
 
@@ -52,7 +52,7 @@ impl LastKnown {
             generations[0].remove(question);
             return;
         };
-        if generations[0].len() >= KEPT_MAX {
+        if generations[0].len() >= GENERATION_ANSWERS_MAX {
             generations.swap(0, 1);
             generations[0].clear();
         }
@@ -65,14 +65,14 @@ impl LastKnown {
             return None;
         }
         let generations = self.generations.lock();
-        let known = generations.iter().find_map(|kept| kept.get(question))?;
+        let known = generations.iter().find_map(|generation| generation.get(question))?;
         if known.learned_at.elapsed() >= AGE_MAX {
             return None;
         }
         Some(match &known.answer {
             Some(answer) => Ok(Arc::new(Answer {
                 records: answer.records.clone(),
-                ttl: TTL,
+                ttl: OLD_ANSWER_TTL,
                 owner: answer.owner.clone(),
                 is_secure: answer.is_secure,
             })),
@@ -102,7 +102,7 @@ mod tests {
         Arc::new(Answer { records, ttl: Duration::from_hours(1), owner: Name::root(), is_secure: false })
     }
 
-    fn trouble() -> Outcome {
+    fn failure() -> Outcome {
         Err(LookupFailure::Temporary("SERVFAIL".to_owned()))
     }
 
@@ -110,9 +110,9 @@ mod tests {
     async fn the_last_answer_survives_failures_for_a_day() {
         let known = LastKnown::default();
         known.note(&question(1), &Ok(answer(1)));
-        known.note(&question(1), &trouble());
+        known.note(&question(1), &failure());
         let found = known.find(&question(1)).unwrap().unwrap();
-        assert_eq!((found.records.len(), found.ttl), (1, TTL));
+        assert_eq!((found.records.len(), found.ttl), (1, OLD_ANSWER_TTL));
         tokio::time::advance(AGE_MAX).await;
         assert!(known.find(&question(1)).is_none());
     }
@@ -132,8 +132,11 @@ mod tests {
     #[tokio::test]
     async fn the_number_of_kept_answers_is_bounded() {
         let known = LastKnown::default();
-        (0..3 * KEPT_MAX).for_each(|number| known.note(&question(number), &Ok(answer(1))));
+        (0..3 * GENERATION_ANSWERS_MAX).for_each(|number| known.note(&question(number), &Ok(answer(1))));
         let kept: usize = known.generations.lock().iter().map(HashMap::len).sum();
-        assert!(kept <= 2 * KEPT_MAX && known.find(&question(3 * KEPT_MAX - 1)).is_some());
+        assert!(
+            kept <= 2 * GENERATION_ANSWERS_MAX
+                && known.find(&question(3 * GENERATION_ANSWERS_MAX - 1)).is_some()
+        );
     }
 }

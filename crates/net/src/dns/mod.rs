@@ -7,10 +7,10 @@
 mod addresses;
 mod authentic;
 mod last_known;
+mod lookup_permits;
 mod mx;
 mod organisational_domain;
 mod question;
-mod questions;
 mod records;
 mod site;
 mod tlsa;
@@ -29,22 +29,22 @@ use postroad_model::ServerId;
 
 pub use addresses::AddressFailure;
 pub use hickory_resolver::proto::rr::RecordType;
+pub use lookup_permits::DNS_SOCKETS_MAX;
 pub use mx::{MxFailure, MxHost, MxPlan};
 pub use organisational_domain::organisational_domain;
 pub use question::LookupFailure;
-pub use questions::DNS_SOCKETS_MAX;
 pub use records::{RecordData, TEXT_BYTES_MAX};
 pub use tlsa::{HostTlsa, TlsaAnswer, TlsaRecord};
 
-use crate::fair_permits::Asker;
+use crate::fair_permits::Tenant;
 use crate::shared_lookup::SharedLookup;
 use authentic::AdBitProvider;
 use last_known::LastKnown;
+use lookup_permits::{LookupPermits, Question};
 use question::Outcome;
-use questions::{Question, Questions};
 
 /// Longest caching, whatever the zone's TTL: a repaired domain must not stay broken here for a day.
-const CACHED_MAX: Duration = Duration::from_hours(1);
+const CACHE_TTL_MAX: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone)]
 pub struct DnsSettings {
@@ -100,7 +100,7 @@ pub enum DnsSetupError {
 #[derive(Clone)]
 pub struct Dns {
     inner: Arc<Inner>,
-    asker: Asker,
+    tenant: Tenant,
 }
 
 struct Inner {
@@ -108,8 +108,8 @@ struct Inner {
     /// Look-ups in progress, shared by callers with the same question for the same sending server. Servers share none:
     /// a look-up waits for permits of its server. The resolver joins equal queries of all servers, except one that
     /// starts after the answer came and before the answer is cached.
-    lookups: SharedLookup<(Asker, Question), Outcome>,
-    questions: Questions,
+    lookups: SharedLookup<(Tenant, Question), Outcome>,
+    lookup_permits: LookupPermits,
     /// `None` if answers are not cached at all.
     last_known: Option<LastKnown>,
     /// Timeout of one look-up with its retries and aliases, and of the wait for a permit before it.
@@ -142,7 +142,7 @@ impl Dns {
         let inner = Inner {
             resolver,
             lookups: SharedLookup::default(),
-            questions: Questions::default(),
+            lookup_permits: LookupPermits::default(),
             last_known: (settings.cache_entries_max > 0).then(LastKnown::default),
             lookup_timeout: settings.timeout
                 * u32::try_from(settings.attempts.max(1)).unwrap_or(u32::MAX)
@@ -150,19 +150,19 @@ impl Dns {
             ipv6: settings.ipv6,
             trusts_ad,
         };
-        Ok(Self { inner: Arc::new(inner), asker: None })
+        Ok(Self { inner: Arc::new(inner), tenant: None })
     }
 
     /// Returns a client whose look-ups count towards the share of a sending server: slow answers for one server do not
     /// delay look-ups for another server.
     #[must_use]
     pub fn for_server(&self, server: ServerId) -> Self {
-        Self { inner: Arc::clone(&self.inner), asker: Some(server) }
+        Self { inner: Arc::clone(&self.inner), tenant: Some(server) }
     }
 
     /// Whether look-ups for this client's sending server have to wait for permits.
-    pub(crate) fn is_under_pressure(&self) -> bool {
-        self.inner.questions.are_contended(self.asker)
+    pub(crate) fn is_contended(&self) -> bool {
+        self.inner.lookup_permits.is_contended(self.tenant)
     }
 }
 
@@ -186,8 +186,8 @@ fn options(settings: &DnsSettings) -> ResolverOpts {
     // hickory counts the attempts after the first.
     options.attempts = settings.attempts.saturating_sub(1);
     options.cache_size = settings.cache_entries_max;
-    options.positive_max_ttl = Some(CACHED_MAX);
-    options.negative_max_ttl = Some(CACHED_MAX);
+    options.positive_max_ttl = Some(CACHE_TTL_MAX);
+    options.negative_max_ttl = Some(CACHE_TTL_MAX);
     // One query on the wire; the next attempt asks the next server.
     options.num_concurrent_reqs = 1;
     options.max_active_requests = DNS_SOCKETS_MAX;

@@ -87,12 +87,12 @@ impl Dns {
             let valid_for = ttl.clamp(VALID_MIN, VALID_MAX);
             return Ok(MxPlan { hosts, implicit: true, valid_for, is_secure });
         }
-        let trouble = [v6, v4].into_iter().find_map(|answer| match answer {
+        let failure = [v6, v4].into_iter().find_map(|answer| match answer {
             Err(LookupFailure::Temporary(reason)) => Some(MxFailure::Temporary(reason)),
             Err(LookupFailure::Busy) => Some(MxFailure::Busy),
             _ => None,
         });
-        Err(trouble.unwrap_or(MxFailure::NoMail))
+        Err(failure.unwrap_or(MxFailure::NoMail))
     }
 }
 

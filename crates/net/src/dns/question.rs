@@ -10,9 +10,9 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use postroad_boxed_futures::boxed_futures;
 
-use super::questions::{NoAnswer, QUICK_TIME};
+use super::lookup_permits::{NoAnswer, QUICK_TIME};
 use super::{Dns, Inner};
-use crate::fair_permits::Asker;
+use crate::fair_permits::Tenant;
 
 /// After this time the last known answer is used, if there is one (RFC 8767 5: 1.8 s).
 const LAST_KNOWN_AFTER: Duration = Duration::from_millis(1_800);
@@ -63,12 +63,11 @@ impl Dns {
         // Never use the system's search list: it could send mail to a neighbour with a similar name.
         name.set_fqdn(true);
         let name = name.to_lowercase();
-        let (inner, asker) = (Arc::clone(&self.inner), self.asker);
+        let (inner, tenant) = (Arc::clone(&self.inner), self.tenant);
         let question = (name.clone(), record_type);
-        let lookup = self
-            .inner
-            .lookups
-            .join((asker, question.clone()), || async move { inner.look_up(name, record_type, asker).await });
+        let lookup = self.inner.lookups.join((tenant, question.clone()), || async move {
+            inner.look_up(name, record_type, tenant).await
+        });
         let aborted = || LookupFailure::Temporary("the DNS lookup was aborted".to_owned());
         let lookup = async { lookup.await.unwrap_or_else(|| Err(aborted())) };
         let last_known = self.inner.last_known.as_ref().and_then(|known| known.find(&question));
@@ -82,8 +81,8 @@ impl Dns {
 }
 
 impl Inner {
-    async fn look_up(&self, name: Name, record_type: RecordType, asker: Asker) -> Outcome {
-        let trouble = |reason: String| {
+    async fn look_up(&self, name: Name, record_type: RecordType, tenant: Tenant) -> Outcome {
+        let temporary = |reason: String| {
             let name = name.to_ascii();
             LookupFailure::Temporary(format!(
                 "{record_type} lookup of {}: {reason}",
@@ -97,29 +96,30 @@ impl Inner {
                 Ok(found) => {
                     let is_secure = self.trusts_ad && is_authentic(&found, &name);
                     answer_of(&found, record_type, is_secure)
-                        .ok_or_else(|| trouble("malformed answer".to_owned()))
+                        .ok_or_else(|| temporary("malformed answer".to_owned()))
                 }
                 Err(NetError::Dns(DnsError::NoRecordsFound(absence))) => {
-                    Err(self.verdict_of(&absence).await.unwrap_or_else(trouble))
+                    Err(self.meaning_of(&absence).await.unwrap_or_else(temporary))
                 }
-                Err(error) => Err(trouble(reason_of(&error))),
+                Err(error) => Err(temporary(reason_of(&error))),
             };
             was_slow.store(begun.elapsed() >= QUICK_TIME, Ordering::Relaxed);
             outcome
         };
         let question = (name.clone(), record_type);
-        let outcome = match self.questions.ask(&question, asker, self.lookup_timeout, lookup).await {
-            Ok(outcome) => outcome,
-            Err(NoAnswer::Late) => {
-                was_slow.store(true, Ordering::Relaxed);
-                Err(trouble(format!("no answer within {} s", self.lookup_timeout.as_secs_f32())))
-            }
-            Err(NoAnswer::Busy) => return Err(LookupFailure::Busy),
-        };
+        let outcome =
+            match self.lookup_permits.run_lookup(&question, tenant, self.lookup_timeout, lookup).await {
+                Ok(outcome) => outcome,
+                Err(NoAnswer::Late) => {
+                    was_slow.store(true, Ordering::Relaxed);
+                    Err(temporary(format!("no answer within {} s", self.lookup_timeout.as_secs_f32())))
+                }
+                Err(NoAnswer::Busy) => return Err(LookupFailure::Busy),
+            };
         // A quick failure counts as answered: it delays no other look-up.
         let is_answered =
             !matches!(outcome, Err(LookupFailure::Temporary(_))) || !was_slow.load(Ordering::Relaxed);
-        self.questions.note(&question, is_answered);
+        self.lookup_permits.note_result(&question, is_answered);
         if let Some(last_known) = &self.last_known {
             last_known.note(&question, &outcome);
         }
@@ -127,12 +127,12 @@ impl Inner {
     }
 
     /// Meaning of an empty answer; `Err` if it is a failure of the DNS instead.
-    async fn verdict_of(&self, absence: &NoRecords) -> Result<LookupFailure, String> {
+    async fn meaning_of(&self, absence: &NoRecords) -> Result<LookupFailure, String> {
         match absence.response_code {
             ResponseCode::NXDomain => return Ok(LookupFailure::NoSuchName),
             ResponseCode::NoError if absence.soa.is_some() => return Ok(LookupFailure::NoData),
             ResponseCode::NoError => {}
-            code => return Err(words_for(code)),
+            code => return Err(describe_code(code)),
         }
         // RFC 2308 2.2: name servers without an SOA are a referral, not a denial.
         if absence.ns.is_some() {
@@ -167,14 +167,14 @@ fn answer_of(found: &Lookup, record_type: RecordType, is_secure: bool) -> Option
 
 fn reason_of(error: &NetError) -> String {
     match error {
-        NetError::Dns(DnsError::ResponseCode(code)) => words_for(*code),
+        NetError::Dns(DnsError::ResponseCode(code)) => describe_code(*code),
         NetError::Timeout => "the name server did not answer in time".to_owned(),
         NetError::NoConnections => "no name server could be reached".to_owned(),
         other => other.to_string(),
     }
 }
 
-fn words_for(code: ResponseCode) -> String {
+fn describe_code(code: ResponseCode) -> String {
     match code {
         ResponseCode::ServFail => "the name server answered SERVFAIL".to_owned(),
         ResponseCode::Refused => "the name server answered REFUSED".to_owned(),

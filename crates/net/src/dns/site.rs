@@ -11,7 +11,7 @@ pub(super) fn name_of<'a>(hosts: impl Iterator<Item = &'a str>) -> String {
     let mut hosts: Vec<&str> = hosts.collect();
     hosts.sort_unstable();
     hosts.dedup();
-    let readable = folded(&hosts);
+    let readable = fold_common_suffix(&hosts);
     if readable.len() <= READABLE_BYTES_MAX {
         return readable;
     }
@@ -24,7 +24,7 @@ pub(super) fn name_of<'a>(hosts: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Hosts with a common suffix as one name: `(alt1|alt2|@).gmail-smtp-in.l.google.com`, where `@` is the suffix itself.
-fn folded(hosts: &[&str]) -> String {
+fn fold_common_suffix(hosts: &[&str]) -> String {
     let [first, others @ ..] = hosts else { return String::new() };
     let labels: Vec<&str> = first.rsplit('.').collect();
     let common = others.iter().fold(labels.len(), |common, host| {

@@ -90,7 +90,7 @@ impl Dns {
         };
         let answers: Vec<_> = families.iter().flatten().collect();
         let Some(first) = answers.first() else {
-            return trouble_in(families).map_or(Ok(None), Err);
+            return find_failure(families).map_or(Ok(None), Err);
         };
         if !answers.iter().all(|answer| answer.is_secure) {
             return Ok(None);
@@ -119,10 +119,10 @@ fn answer(tlsa: HostTlsa, valid_for: Duration) -> TlsaAnswer {
 }
 
 /// A failure among answers without an address. `None` if the host simply has no address.
-fn trouble_in(families: Vec<Outcome>) -> Option<LookupFailure> {
-    let is_trouble =
+fn find_failure(families: Vec<Outcome>) -> Option<LookupFailure> {
+    let is_failure =
         |failure: &LookupFailure| matches!(failure, LookupFailure::Temporary(_) | LookupFailure::Busy);
-    families.into_iter().filter_map(Result::err).find(is_trouble)
+    families.into_iter().filter_map(Result::err).find(is_failure)
 }
 
 fn record_of(record: &RData) -> Option<TlsaRecord> {

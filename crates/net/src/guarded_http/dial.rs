@@ -45,10 +45,10 @@ impl Dialler {
 
     /// `is_exempt`: any address of the host may be dialled.
     pub(super) async fn connect(&self, url: &WebhookUrl, is_exempt: bool) -> Result<Connection, HttpFailure> {
-        let checked = |address: IpAddr| {
-            if is_exempt { Some(address.to_canonical()) } else { self.guard.checked(address) }
+        let dialable = |address: IpAddr| {
+            if is_exempt { Some(address.to_canonical()) } else { self.guard.check(address) }
         };
-        let mut addresses: Vec<IpAddr> = self.resolve(url).await?.into_iter().filter_map(checked).collect();
+        let mut addresses: Vec<IpAddr> = self.resolve(url).await?.into_iter().filter_map(dialable).collect();
         if addresses.is_empty() {
             return Err(HttpFailure::RefusedAddress);
         }

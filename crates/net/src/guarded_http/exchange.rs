@@ -30,18 +30,18 @@ pub(super) enum ExchangeFailure {
     /// The connection ended, or sent something invalid, before the head of an answer was complete.
     BeforeAnswer(HttpFailure),
     /// The answer broke off after its head.
-    Inside(HttpFailure),
+    InsideAnswer(HttpFailure),
 }
 
 impl From<ExchangeFailure> for HttpFailure {
     fn from(failure: ExchangeFailure) -> Self {
         match failure {
-            ExchangeFailure::BeforeAnswer(failure) | ExchangeFailure::Inside(failure) => failure,
+            ExchangeFailure::BeforeAnswer(failure) | ExchangeFailure::InsideAnswer(failure) => failure,
         }
     }
 }
 
-pub(super) fn request(
+pub(super) fn build_request(
     method: &Method,
     url: &WebhookUrl,
     headers: &HeaderMap,
@@ -74,7 +74,7 @@ pub(super) async fn run(
     let (retry_after, content_type) = (header(RETRY_AFTER), header(CONTENT_TYPE));
     let (body, is_whole) = read_start(response, answer_bytes_max)
         .await
-        .map_err(|error| ExchangeFailure::Inside(HttpFailure::Protocol(error)))?;
+        .map_err(|error| ExchangeFailure::InsideAnswer(HttpFailure::Protocol(error)))?;
     let mut is_reusable = false;
     if is_whole {
         // The driver may not have seen the end of the answer yet. Do not wait long: a receiver may answer before it has

@@ -23,7 +23,7 @@ impl TokenUrls {
     }
 
     /// Whether the URL has this scheme, host and port, and nothing but a token (and a query) after the path.
-    pub(super) fn include(&self, url: &WebhookUrl) -> bool {
+    pub(super) fn contains(&self, url: &WebhookUrl) -> bool {
         let is_same_origin =
             url.is_https() == self.is_https && url.port() == self.port && url.host() == self.host;
         is_same_origin && url.target().strip_prefix(&*self.path).is_some_and(is_token)
@@ -45,7 +45,7 @@ mod tests {
         let url = |text: &str| WebhookUrl::parse(text).expect("it is a URL");
         let own = TokenUrls::below(&url("http://127.0.0.1:8025/inspect/"));
         for text in ["http://127.0.0.1:8025/inspect/a-B_9", "http://127.1:8025/inspect/a?status=503&x=/../"] {
-            assert!(own.include(&url(text)), "{text}");
+            assert!(own.contains(&url(text)), "{text}");
         }
         for text in [
             "http://127.0.0.1:8025/inspect/",
@@ -65,7 +65,7 @@ mod tests {
             "http://localhost:8025/inspect/a",
             "http://[::1]:8025/inspect/a",
         ] {
-            assert!(!own.include(&url(text)), "{text}");
+            assert!(!own.contains(&url(text)), "{text}");
         }
     }
 }

@@ -153,37 +153,37 @@ impl Inner {
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Result<HttpAnswer, HttpFailure> {
-        let is_exempt = self.exempt.get().is_some_and(|all| all.iter().any(|urls| urls.include(url)));
+        let is_exempt = self.exempt.get().is_some_and(|all| all.iter().any(|urls| urls.contains(url)));
         // A connection that was opened for an exempt URL is kept for exempt URLs only.
         let origin = Origin::of(url, is_exempt);
-        let request = || exchange::request(method, url, headers, body);
-        if let Some(mut kept) = self.pool.take(&origin) {
-            match exchange::run(&mut kept, request(), self.settings.answer_bytes_max).await {
-                Ok(done) => return Ok(self.finish(origin, kept, done, None)),
+        let request = || exchange::build_request(method, url, headers, body);
+        if let Some(mut pooled) = self.pool.take(&origin) {
+            match exchange::run(&mut pooled, request(), self.settings.answer_bytes_max).await {
+                Ok(received) => return Ok(self.finish(origin, pooled, received, None)),
                 // The kept connection has probably been closed, which says nothing about the receiver.
                 Err(exchange::ExchangeFailure::BeforeAnswer(_)) => {}
-                Err(exchange::ExchangeFailure::Inside(failure)) => return Err(failure),
+                Err(exchange::ExchangeFailure::InsideAnswer(failure)) => return Err(failure),
             }
         }
         let begun = Instant::now();
         let mut fresh = self.dialler.connect(url, is_exempt).await?;
         let connected_in = begun.elapsed();
-        let done = exchange::run(&mut fresh, request(), self.settings.answer_bytes_max).await;
-        Ok(self.finish(origin, fresh, done?, Some(connected_in)))
+        let received = exchange::run(&mut fresh, request(), self.settings.answer_bytes_max).await;
+        Ok(self.finish(origin, fresh, received?, Some(connected_in)))
     }
 
     fn finish(
         &self,
         origin: Origin,
         connection: pool::Connection,
-        done: exchange::ReceivedAnswer,
+        received: exchange::ReceivedAnswer,
         connected_in: Option<Duration>,
     ) -> HttpAnswer {
         let (address, certificate_expires_at) = (connection.address, connection.certificate_expires_at);
-        if done.is_reusable {
+        if received.is_reusable {
             self.pool.keep(origin, connection);
         }
-        let exchange::ReceivedAnswer { status, retry_after, content_type, body, is_cut, .. } = done;
+        let exchange::ReceivedAnswer { status, retry_after, content_type, body, is_cut, .. } = received;
         HttpAnswer {
             status,
             retry_after,

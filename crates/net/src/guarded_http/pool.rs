@@ -70,21 +70,22 @@ struct IdleConnections {
 
 impl Pool {
     pub(super) fn new(per_origin_max: usize, max: usize, idle_for: Duration) -> Self {
-        let kept = IdleConnections { by_origin: HashMap::new(), count: 0, swept_at: Instant::now() };
-        Self { idle: Mutex::new(kept), per_origin_max, max, idle_for }
+        let idle_connections =
+            IdleConnections { by_origin: HashMap::new(), count: 0, swept_at: Instant::now() };
+        Self { idle: Mutex::new(idle_connections), per_origin_max, max, idle_for }
     }
 
     /// Takes the most recently used connection, which is the least likely to have closed.
     pub(super) fn take(&self, origin: &Origin) -> Option<Connection> {
         let now = Instant::now();
-        let mut kept = self.idle.lock();
+        let mut idle_connections = self.idle.lock();
         loop {
-            let list = kept.by_origin.get_mut(origin)?;
+            let list = idle_connections.by_origin.get_mut(origin)?;
             let Some(idle) = list.pop() else {
-                kept.by_origin.remove(origin);
+                idle_connections.by_origin.remove(origin);
                 return None;
             };
-            kept.count -= 1;
+            idle_connections.count -= 1;
             if idle.until > now && idle.connection.sender.is_ready() {
                 return Some(idle.connection);
             }
@@ -93,14 +94,15 @@ impl Pool {
 
     pub(super) fn keep(&self, origin: Origin, connection: Connection) {
         let now = Instant::now();
-        let mut kept = self.idle.lock();
-        if kept.count >= self.max || kept.swept_at + self.idle_for <= now {
-            kept.sweep(now);
+        let mut idle_connections = self.idle.lock();
+        if idle_connections.count >= self.max || idle_connections.swept_at + self.idle_for <= now {
+            idle_connections.sweep(now);
         }
-        let of_origin = kept.by_origin.get(&origin).map_or(0, Vec::len);
-        if kept.count < self.max && of_origin < self.per_origin_max {
-            kept.count += 1;
-            kept.by_origin
+        let of_origin = idle_connections.by_origin.get(&origin).map_or(0, Vec::len);
+        if idle_connections.count < self.max && of_origin < self.per_origin_max {
+            idle_connections.count += 1;
+            idle_connections
+                .by_origin
                 .entry(origin)
                 .or_default()
                 .push(IdleConnection { connection, until: now + self.idle_for });

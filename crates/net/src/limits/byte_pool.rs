@@ -66,18 +66,18 @@ mod tests {
     const WAIT: Duration = Duration::from_secs(10);
 
     #[tokio::test(start_paused = true)]
-    async fn shares_are_waited_for_split_and_released() {
+    async fn share_grows_up_to_its_maximum_and_can_be_split_and_released() {
         let pool = BytePool::new(8 << 10, 4 << 10, WAIT);
-        let mut held = ByteShare::default();
-        assert!(pool.grow(1, &mut held, 2_500).await);
-        assert_eq!((held.bytes(), pool.free_bytes()), (3 << 10, 5 << 10));
+        let mut share = ByteShare::default();
+        assert!(pool.grow(1, &mut share, 2_500).await);
+        assert_eq!((share.bytes(), pool.free_bytes()), (3 << 10, 5 << 10));
         assert!(!pool.grow(1, &mut ByteShare::default(), 2 << 10).await);
         assert!(pool.grow(2, &mut ByteShare::default(), 2 << 10).await, "others have their own share");
-        let excess = held.split_above(1_000);
-        assert_eq!((held.bytes(), excess.bytes()), (1 << 10, 2 << 10));
+        let excess = share.split_above(1_000);
+        assert_eq!((share.bytes(), excess.bytes()), (1 << 10, 2 << 10));
         drop(excess);
         assert!(pool.grow(1, &mut ByteShare::default(), 2 << 10).await);
-        drop(held);
+        drop(share);
         // Larger than the whole share: accepted while the tenant holds nothing else.
         let mut all = ByteShare::default();
         assert!(pool.grow(1, &mut all, 64 << 10).await);

@@ -33,7 +33,7 @@ struct Shares<T> {
 #[derive(Debug, Default)]
 pub struct FairPermit {
     /// Equal numbers of permits from the tenant's share and from the whole pool.
-    held: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+    permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
 impl<T: Copy + Eq + Hash> FairPool<T> {
@@ -66,14 +66,14 @@ impl<T: Copy + Eq + Hash> FairPool<T> {
         // Take the tenant's own share first: waiting for it blocks nobody else.
         let own = own.acquire_many_owned(permits).await.expect("nobody closes a share");
         let all = Arc::clone(&self.all).acquire_many_owned(permits).await.expect("nobody closes the pool");
-        FairPermit { held: Some((own, all)) }
+        FairPermit { permits: Some((own, all)) }
     }
 
     /// A permit if one is free now, in the pool and in the tenant's share.
     pub fn try_acquire(&self, tenant: T) -> Option<FairPermit> {
         let own = self.share_of(tenant).try_acquire_owned().ok()?;
         let all = Arc::clone(&self.all).try_acquire_owned().ok()?;
-        Some(FairPermit { held: Some((own, all)) })
+        Some(FairPermit { permits: Some((own, all)) })
     }
 
     fn share_of(&self, tenant: T) -> Arc<Semaphore> {
@@ -98,17 +98,17 @@ impl<T: Copy + Eq + Hash> FairPool<T> {
 
 impl FairPermit {
     pub fn count(&self) -> usize {
-        self.held.as_ref().map_or(0, |(own, _)| own.num_permits())
+        self.permits.as_ref().map_or(0, |(own, _)| own.num_permits())
     }
 
     /// Takes over the permits of `more`, which belongs to the same tenant and pool.
     pub fn add(&mut self, more: Self) {
-        match (&mut self.held, more.held) {
+        match (&mut self.permits, more.permits) {
             (Some((own, all)), Some((more_own, more_all))) => {
                 own.merge(more_own);
                 all.merge(more_all);
             }
-            (held @ None, more) => *held = more,
+            (permits @ None, more) => *permits = more,
             (Some(_), None) => {}
         }
     }
@@ -117,8 +117,8 @@ impl FairPermit {
     #[must_use]
     pub fn split_above(&mut self, count: usize) -> Self {
         let excess = self.count().saturating_sub(count);
-        let Some((own, all)) = self.held.as_mut().filter(|_| excess > 0) else { return Self::default() };
-        Self { held: own.split(excess).zip(all.split(excess)) }
+        let Some((own, all)) = self.permits.as_mut().filter(|_| excess > 0) else { return Self::default() };
+        Self { permits: own.split(excess).zip(all.split(excess)) }
     }
 }
 
@@ -135,11 +135,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_server_that_holds_its_share_leaves_the_rest_to_others() {
         let pool = FairPool::new(8, 4, WAIT);
-        let held = pool.acquire(ONE, 3).await.unwrap();
+        let permits = pool.acquire(ONE, 3).await.unwrap();
         assert!(pool.acquire(ONE, 2).await.is_none(), "four is the share");
         let other = pool.acquire(OTHER, 100).await.unwrap();
         assert_eq!((other.count(), pool.free()), (4, 1));
-        drop(held);
+        drop(permits);
         assert_eq!(pool.acquire(ONE, 4).await.unwrap().count(), 4);
         drop(other);
         assert_eq!(pool.free(), 8);
@@ -148,11 +148,11 @@ mod tests {
     #[test]
     fn try_acquire_keeps_to_the_share_and_to_the_whole_pool() {
         let pool = FairPool::new(3, 2, WAIT);
-        let held = [pool.try_acquire(ONE).unwrap(), pool.try_acquire(ONE).unwrap()];
+        let permits = [pool.try_acquire(ONE).unwrap(), pool.try_acquire(ONE).unwrap()];
         assert!(pool.try_acquire(ONE).is_none());
         let other = pool.try_acquire(OTHER).unwrap();
         assert!(pool.try_acquire(ServerId(3)).is_none());
-        drop(held);
+        drop(permits);
         assert!(pool.try_acquire(ONE).is_some() && pool.try_acquire(ServerId(3)).is_some());
         drop(other);
         assert_eq!(pool.free(), 3);
@@ -161,12 +161,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn permits_are_added_and_split() {
         let pool = FairPool::new(8, 8, WAIT);
-        let mut held = pool.acquire(ONE, 2).await.unwrap();
-        held.add(pool.acquire(ONE, 3).await.unwrap());
-        let excess = held.split_above(1);
-        assert_eq!((held.count(), excess.count(), pool.free()), (1, 4, 3));
+        let mut permits = pool.acquire(ONE, 2).await.unwrap();
+        permits.add(pool.acquire(ONE, 3).await.unwrap());
+        let excess = permits.split_above(1);
+        assert_eq!((permits.count(), excess.count(), pool.free()), (1, 4, 3));
         drop(excess);
-        assert_eq!((held.split_above(1).count(), pool.free()), (0, 7));
+        assert_eq!((permits.split_above(1).count(), pool.free()), (0, 7));
     }
 
     #[tokio::test]

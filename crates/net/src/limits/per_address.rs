@@ -59,12 +59,12 @@ mod tests {
     fn addresses_are_limited_each_and_ipv6_addresses_by_network() {
         let limit = PerAddressLimit::new(2);
         let acquire = |address: &str| limit.acquire(address.parse().unwrap());
-        let held = [acquire("192.0.2.1").unwrap(), acquire("::ffff:192.0.2.1").unwrap()];
+        let permits = [acquire("192.0.2.1").unwrap(), acquire("::ffff:192.0.2.1").unwrap()];
         assert!(acquire("192.0.2.1").is_none());
         let others =
             [acquire("192.0.2.2").unwrap(), acquire("2001:db8::1").unwrap(), acquire("2001:db8::2").unwrap()];
         assert!(acquire("2001:db8::3").is_none() && acquire("2001:db8:0:1::3").is_some());
-        drop(held);
+        drop(permits);
         assert!(acquire("192.0.2.1").is_some());
         drop(others);
         assert!(limit.counts.lock().is_empty());

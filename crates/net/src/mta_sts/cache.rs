@@ -16,7 +16,7 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_mins(5);
 const REFRESH_AFTER_MAX: Duration = Duration::from_hours(24);
 
 /// Failed fetches are remembered in two generations of this size; when the younger is full, the older is dropped.
-const FAILURES_MAX: usize = 4_096;
+const GENERATION_FAILURES_MAX: usize = 4_096;
 
 #[derive(Debug)]
 pub(super) struct PolicyCache {
@@ -53,15 +53,16 @@ impl PolicyCache {
     /// The policy in force.
     pub(super) fn policy(&mut self, domain: &DomainName, now: Timestamp) -> Option<Arc<Policy>> {
         self.uses += 1;
-        let kept = self.policies.get_mut(domain)?;
-        kept.last_use = self.uses;
-        (now < kept.expires_at).then(|| Arc::clone(&kept.policy))
+        let cached = self.policies.get_mut(domain)?;
+        cached.last_use = self.uses;
+        (now < cached.expires_at).then(|| Arc::clone(&cached.policy))
     }
 
     /// Rank of a fetch of the policy announced as `id`; `None` if the policy should not be fetched, because it is known
     /// and fresh, or because a fetch failed recently.
-    pub(super) fn wants_fetch(&self, domain: &DomainName, id: &str, now: Timestamp) -> Option<FetchRank> {
-        let is_known = self.policies.get(domain).is_some_and(|kept| kept.id == id && now < kept.refresh_at);
+    pub(super) fn fetch_rank(&self, domain: &DomainName, id: &str, now: Timestamp) -> Option<FetchRank> {
+        let is_known =
+            self.policies.get(domain).is_some_and(|cached| cached.id == id && now < cached.refresh_at);
         let failed = self.failures.iter().find_map(|failures| failures.get(domain));
         let is_paused = failed.is_some_and(|failed| failed.id == id && now < failed.retry_at);
         let rank = if failed.is_some() { FetchRank::AfterFailure } else { FetchRank::First };
@@ -74,13 +75,13 @@ impl PolicyCache {
         }
         if !self.policies.contains_key(domain) && self.policies.len() >= self.policies_max {
             // This scans all policies, but takes far less time than the fetch before it.
-            let oldest = self.policies.iter().min_by_key(|(_, kept)| kept.last_use);
+            let oldest = self.policies.iter().min_by_key(|(_, cached)| cached.last_use);
             if let Some(oldest) = oldest.map(|(domain, _)| domain.clone()) {
                 self.policies.remove(&oldest);
             }
         }
         self.uses += 1;
-        let kept = CachedPolicy {
+        let cached = CachedPolicy {
             id,
             last_use: self.uses,
             fetched_at: now,
@@ -88,16 +89,16 @@ impl PolicyCache {
             expires_at: now.plus(policy.max_age),
             policy: Arc::new(policy),
         };
-        self.policies.insert(domain.clone(), kept);
+        self.policies.insert(domain.clone(), cached);
     }
 
     /// All policies, the most recently fetched last.
     pub(super) fn all(&self) -> Vec<StoredPolicy> {
-        let stored = |(domain, kept): (&DomainName, &CachedPolicy)| StoredPolicy {
+        let stored = |(domain, cached): (&DomainName, &CachedPolicy)| StoredPolicy {
             domain: domain.clone(),
-            id: kept.id.clone(),
-            policy: Policy::clone(&kept.policy),
-            fetched_at: kept.fetched_at,
+            id: cached.id.clone(),
+            policy: Policy::clone(&cached.policy),
+            fetched_at: cached.fetched_at,
         };
         let mut all: Vec<StoredPolicy> = self.policies.iter().map(stored).collect();
         all.sort_by_key(|stored| stored.fetched_at);
@@ -105,7 +106,7 @@ impl PolicyCache {
     }
 
     pub(super) fn note_failure(&mut self, domain: &DomainName, id: String, now: Timestamp) {
-        if self.failures[0].len() >= FAILURES_MAX {
+        if self.failures[0].len() >= GENERATION_FAILURES_MAX {
             self.failures.swap(0, 1);
             self.failures[0].clear();
         }
@@ -132,12 +133,12 @@ mod tests {
     #[test]
     fn policies_are_refreshed_daily_and_expire_with_their_age() {
         let (mut cache, domain) = (PolicyCache::new(10), domain("example.com"));
-        assert_eq!(cache.wants_fetch(&domain, "1", START), Some(FetchRank::First));
+        assert_eq!(cache.fetch_rank(&domain, "1", START), Some(FetchRank::First));
         cache.keep(&domain, "1".to_owned(), policy(Duration::from_hours(72)), START);
         let after = |hours| START.plus(Duration::from_hours(hours));
-        assert_eq!(cache.wants_fetch(&domain, "1", after(23)), None);
-        assert_eq!(cache.wants_fetch(&domain, "1", after(24)), Some(FetchRank::First));
-        assert_eq!(cache.wants_fetch(&domain, "2", START), Some(FetchRank::First));
+        assert_eq!(cache.fetch_rank(&domain, "1", after(23)), None);
+        assert_eq!(cache.fetch_rank(&domain, "1", after(24)), Some(FetchRank::First));
+        assert_eq!(cache.fetch_rank(&domain, "2", START), Some(FetchRank::First));
         assert!(cache.policy(&domain, after(71)).is_some());
         assert!(cache.policy(&domain, after(72)).is_none());
     }
@@ -146,30 +147,29 @@ mod tests {
     fn a_failed_fetch_is_tried_again_after_a_pause_or_for_another_id() {
         let (mut cache, domain) = (PolicyCache::new(10), domain("example.com"));
         cache.note_failure(&domain, "1".to_owned(), START);
-        assert_eq!(cache.wants_fetch(&domain, "1", START.plus(Duration::from_secs(299))), None);
-        assert_eq!(cache.wants_fetch(&domain, "2", START), Some(FetchRank::AfterFailure));
+        assert_eq!(cache.fetch_rank(&domain, "1", START.plus(Duration::from_secs(299))), None);
+        assert_eq!(cache.fetch_rank(&domain, "2", START), Some(FetchRank::AfterFailure));
         let later = START.plus(Duration::from_mins(5));
-        assert_eq!(cache.wants_fetch(&domain, "1", later), Some(FetchRank::AfterFailure));
+        assert_eq!(cache.fetch_rank(&domain, "1", later), Some(FetchRank::AfterFailure));
         cache.keep(&domain, "1".to_owned(), policy(Duration::from_hours(1)), later);
-        assert_eq!(
-            cache.wants_fetch(&domain, "2", later),
-            Some(FetchRank::First),
-            "the failure is forgotten"
-        );
+        assert_eq!(cache.fetch_rank(&domain, "2", later), Some(FetchRank::First), "the failure is forgotten");
     }
 
     #[test]
     fn failures_are_bounded_and_displace_no_policy() {
         let (mut cache, good) = (PolicyCache::new(2), domain("good.example"));
         cache.keep(&good, "1".to_owned(), policy(Duration::from_hours(1)), START);
-        for number in 0..3 * FAILURES_MAX {
+        for number in 0..3 * GENERATION_FAILURES_MAX {
             cache.note_failure(&domain(&format!("bad{number}.example")), "1".to_owned(), START);
         }
         assert!(cache.policy(&good, START).is_some());
         let remembered: usize = cache.failures.iter().map(HashMap::len).sum();
-        assert!((FAILURES_MAX..=2 * FAILURES_MAX).contains(&remembered), "{remembered}");
-        let last = domain(&format!("bad{}.example", 3 * FAILURES_MAX - 1));
-        assert_eq!(cache.wants_fetch(&last, "1", START), None);
+        assert!(
+            (GENERATION_FAILURES_MAX..=2 * GENERATION_FAILURES_MAX).contains(&remembered),
+            "{remembered}"
+        );
+        let last = domain(&format!("bad{}.example", 3 * GENERATION_FAILURES_MAX - 1));
+        assert_eq!(cache.fetch_rank(&last, "1", START), None);
     }
 
     #[test]

@@ -28,13 +28,14 @@ use crate::guard;
 
 const PATH: &str = "/.well-known/mta-sts.txt";
 const BODY_BYTES_MAX: usize = 64 * 1024;
-const FIRST: PermitLimits = PermitLimits {
+const FIRST_FETCH_LIMITS: PermitLimits = PermitLimits {
     running_max: 48,
     waiting_max: 1_024,
     of_server: Share::HALF,
     of_destination: Share::THIRD,
 };
-const LATER: PermitLimits = PermitLimits { running_max: 16, waiting_max: 256, ..FIRST };
+const LATER_FETCH_LIMITS: PermitLimits =
+    PermitLimits { running_max: 16, waiting_max: 256, ..FIRST_FETCH_LIMITS };
 /// Longest wait for a permit, because mail waits meanwhile. Without a permit, the fetch is left to a later look-up.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Time for a fetch while other fetches for the same server wait for permits, or would have to.
@@ -87,7 +88,7 @@ pub(super) enum FetchRank {
 
 impl Fetcher {
     pub(super) fn new(dns: Dns, verified: Arc<ClientConfig>, settings: &MtaStsSettings) -> Self {
-        let (first, later) = (FairPermits::new(FIRST), FairPermits::new(LATER));
+        let (first, later) = (FairPermits::new(FIRST_FETCH_LIMITS), FairPermits::new(LATER_FETCH_LIMITS));
         Self { dns, tls: TlsConnector::from(verified), settings: settings.clone(), first, later }
     }
 
@@ -99,26 +100,26 @@ impl Fetcher {
     ) -> Result<Policy, FetchError> {
         let begun = Instant::now();
         let host = format!("mta-sts.{domain}");
-        let finding = self.addresses(&host, server);
-        let addresses = tokio::time::timeout(self.settings.fetch_timeout, finding).await;
+        let lookup = self.addresses(&host, server);
+        let addresses = tokio::time::timeout(self.settings.fetch_timeout, lookup).await;
         let addresses = addresses.unwrap_or(Err(FetchError::Late))?;
-        let left = self.settings.fetch_timeout.saturating_sub(begun.elapsed());
+        let time_left = self.settings.fetch_timeout.saturating_sub(begun.elapsed());
         let permits = match rank {
             FetchRank::First => &self.first,
             FetchRank::AfterFailure => &self.later,
         };
         // DNS answers come in any order: the lowest address identifies the host.
         let destination = *addresses.iter().min().ok_or(FetchError::NotPublic)?;
-        let taking = permits.take(Some(server), &destination);
-        let permit = tokio::time::timeout(PERMIT_WAIT_MAX, taking).await.ok().flatten();
+        let permit_wait = permits.take(Some(server), &destination);
+        let permit = tokio::time::timeout(PERMIT_WAIT_MAX, permit_wait).await.ok().flatten();
         let _permit = permit.ok_or(FetchError::Busy)?;
         let is_contended = permits.is_contended(Some(server));
-        let left = if is_contended { left.min(TIMEOUT_UNDER_PRESSURE) } else { left };
+        let time_left = if is_contended { time_left.min(TIMEOUT_UNDER_PRESSURE) } else { time_left };
         let reading = async {
             let body = read_policy(self.connect(&host, &addresses).await?, &host).await?;
             Ok(Policy::parse(&body)?)
         };
-        tokio::time::timeout(left, reading).await.unwrap_or(Err(FetchError::Late))
+        tokio::time::timeout(time_left, reading).await.unwrap_or(Err(FetchError::Late))
     }
 
     /// Whether a fetch for this server waits for a permit, or the next would have to.

@@ -53,9 +53,9 @@ impl PolicyFile {
                     path = %path.display(), %error,
                     "stored MTA-STS policies cannot be read; the file is left as it is, and a restart forgets those fetched from now on"
                 );
-                let nowhere =
+                let without_file =
                     Self { path: path.to_owned(), open: Mutex::new(None), retry_at: AtomicI64::new(NEVER) };
-                return (nowhere, Vec::new());
+                return (without_file, Vec::new());
             }
         };
         let open = rewrite(path, &known);
@@ -91,7 +91,7 @@ impl PolicyFile {
     }
 
     /// Whether it is time to write the policies that are not in the file because of an error.
-    pub(super) fn wants_retry(&self, now: Timestamp) -> bool {
+    pub(super) fn is_retry_due(&self, now: Timestamp) -> bool {
         let retry_at = self.retry_at.load(Ordering::Acquire);
         // The clock may have been set back.
         let is_far = retry_at > now.plus(RETRY_AFTER).as_micros();
@@ -102,7 +102,7 @@ impl PolicyFile {
     pub(super) fn retry(&self, now: Timestamp, all: impl FnOnce() -> Vec<StoredPolicy>) {
         let mut open = self.open.lock();
         // Another thread may have written them meanwhile.
-        if !self.wants_retry(now) {
+        if !self.is_retry_due(now) {
             return;
         }
         match rewrite(&self.path, &all()) {
@@ -140,7 +140,7 @@ fn read(path: &Path, policies_max: usize) -> io::Result<Vec<StoredPolicy>> {
 
 /// Replaces the file. Writes a second file first, so that a crash leaves one of the two complete.
 fn rewrite(path: &Path, known: &[StoredPolicy]) -> io::Result<(File, u64)> {
-    let beside = path.with_extension("new");
+    let new_path = path.with_extension("new");
     let lines: Vec<String> = known.iter().map(line_of).collect();
     // Keeps the newest policies if they do not all fit, and leaves half of the space for later ones.
     let mut bytes = 0;
@@ -148,12 +148,12 @@ fn rewrite(path: &Path, known: &[StoredPolicy]) -> io::Result<(File, u64)> {
         bytes += line.len() as u64;
         bytes <= FILE_BYTES_MAX / 2
     };
-    let kept = lines.iter().rev().take_while(fits).count();
-    let text = lines[lines.len() - kept..].concat();
-    let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
+    let line_count = lines.iter().rev().take_while(fits).count();
+    let text = lines[lines.len() - line_count..].concat();
+    let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&new_path)?;
     file.write_all(text.as_bytes())?;
     file.sync_data()?;
-    std::fs::rename(&beside, path)?;
+    std::fs::rename(&new_path, path)?;
     Ok((File::options().append(true).open(path)?, text.len() as u64))
 }
 
@@ -242,15 +242,15 @@ mod tests {
         let path = missing.join("policies");
         let (file, _) = PolicyFile::open(&path, 10);
         let all = || vec![stored("a.example", "1"), stored("b.example", "1")];
-        assert!(file.wants_retry(START));
+        assert!(file.is_retry_due(START));
         file.retry(START, all);
-        assert!(!file.wants_retry(START.plus(Duration::from_secs(59))), "it failed again");
-        assert!(file.wants_retry(START.minus(Duration::from_hours(1))), "the clock was set back");
+        assert!(!file.is_retry_due(START.plus(Duration::from_secs(59))), "it failed again");
+        assert!(file.is_retry_due(START.minus(Duration::from_hours(1))), "the clock was set back");
         std::fs::create_dir(&missing).unwrap();
         let later = START.plus(RETRY_AFTER);
-        assert!(file.wants_retry(later));
+        assert!(file.is_retry_due(later));
         file.retry(later, all);
-        assert!(!file.wants_retry(later.plus(RETRY_AFTER)));
+        assert!(!file.is_retry_due(later.plus(RETRY_AFTER)));
         file.add(&stored("c.example", "1"), later, Vec::new);
         let (_, known) = PolicyFile::open(&path, 10);
         assert_eq!(known, [stored("a.example", "1"), stored("b.example", "1"), stored("c.example", "1")]);
@@ -265,7 +265,7 @@ mod tests {
         let full = File::options().write(true).open("/dev/full").unwrap();
         *file.open.lock() = Some((full, 0));
         file.add(&stored("a.example", "1"), START, Vec::new);
-        assert!(!file.wants_retry(START) && file.wants_retry(START.plus(RETRY_AFTER)));
+        assert!(!file.is_retry_due(START) && file.is_retry_due(START.plus(RETRY_AFTER)));
         file.retry(START.plus(RETRY_AFTER), || vec![stored("a.example", "1")]);
         let (_, known) = PolicyFile::open(&path, 10);
         assert_eq!(known, [stored("a.example", "1")]);

@@ -162,7 +162,7 @@ impl MtaSts {
         let work = || {
             let domain = domain.clone();
             async move {
-                let verdict = inner.find(&domain, server, now).await;
+                let verdict = inner.look_up_verdict(&domain, server, now).await;
                 let lacked_permits = verdict == StsVerdict::Unknown && inner.is_contended(server);
                 PolicyLookup { verdict, server, lacked_permits }
             }
@@ -177,7 +177,12 @@ impl MtaSts {
 }
 
 impl Inner {
-    async fn find(self: &Arc<Self>, domain: &DomainName, server: ServerId, now: Timestamp) -> StsVerdict {
+    async fn look_up_verdict(
+        self: &Arc<Self>,
+        domain: &DomainName,
+        server: ServerId,
+        now: Timestamp,
+    ) -> StsVerdict {
         self.retry_storing(now).await;
         let id = match self.announced_id(domain, server, now).await {
             RecordLookup::Id(id) => id,
@@ -185,7 +190,7 @@ impl Inner {
             RecordLookup::Nothing => return self.cached_verdict(domain, now),
             RecordLookup::Unanswered => return self.cached_or_unknown(domain, now),
         };
-        let wanted = self.policies().wants_fetch(domain, &id, now);
+        let wanted = self.policies().fetch_rank(domain, &id, now);
         let Some(rank) = wanted else { return self.cached_verdict(domain, now) };
         match self.fetcher.fetch(domain, server, rank).await {
             Ok(policy) => {
@@ -206,14 +211,14 @@ impl Inner {
 
     /// Whether further look-ups or fetches for this server have to wait for permits.
     fn is_contended(&self, server: ServerId) -> bool {
-        self.dns.for_server(server).is_under_pressure() || self.fetcher.is_contended(server)
+        self.dns.for_server(server).is_contended() || self.fetcher.is_contended(server)
     }
 
     /// Looks up the record. Without an answer in time, the look-up continues for later callers.
     async fn announced_id(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> RecordLookup {
         let dns = self.dns.for_server(server);
         let is_known = self.policies().policy(domain, now).is_some();
-        let wait = if is_known || dns.is_under_pressure() { RECORD_WAIT_SHORT } else { RECORD_WAIT };
+        let wait = if is_known || dns.is_contended() { RECORD_WAIT_SHORT } else { RECORD_WAIT };
         let name = format!("_mta-sts.{domain}");
         match tokio::time::timeout(wait, dns.texts(&name)).await {
             Err(_) | Ok(Err(LookupFailure::Busy)) => RecordLookup::Unanswered,
@@ -231,7 +236,7 @@ impl Inner {
     }
 
     async fn retry_storing(self: &Arc<Self>, now: Timestamp) {
-        if self.file.as_ref().is_some_and(|file| file.wants_retry(now)) {
+        if self.file.as_ref().is_some_and(|file| file.is_retry_due(now)) {
             self.write(move |file, all| file.retry(now, all)).await;
         }
     }

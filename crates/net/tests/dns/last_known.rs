@@ -9,7 +9,7 @@ use postroad_testkit::dns_server::Failure;
 use crate::{host_names, hurried, patient, plan, settings};
 
 #[tokio::test]
-async fn the_last_answer_serves_while_the_name_server_fails() {
+async fn the_last_answer_is_used_while_the_name_server_fails() {
     let server = DnsServer::start();
     server.ttl_secs(0).mx("known.example", 10, "mx.example.com").a("mx.example.com", [192, 0, 2, 1]);
     let dns = hurried(&server);

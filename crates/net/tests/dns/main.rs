@@ -3,11 +3,11 @@
 
 mod addresses;
 mod caching;
+mod failures;
 mod last_known;
 mod mx_plans;
 mod records;
 mod tlsa;
-mod trouble;
 
 use std::time::Duration;
 

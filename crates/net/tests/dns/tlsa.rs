@@ -20,7 +20,7 @@ fn add_host(server: &DnsServer, host: &str) {
     server.a(host, [192, 0, 2, 1]).tlsa(host, 25, (3, 1, 1), &DATA);
 }
 
-fn trusting(server: &DnsServer) -> Dns {
+fn dns_trusting_loopback(server: &DnsServer) -> Dns {
     let timeout = Duration::from_millis(500);
     let dnssec = DnssecTrust::Loopback;
     Dns::new(&DnsSettings { timeout, attempts: 2, dnssec, ..settings(server) }).unwrap()
@@ -42,10 +42,10 @@ async fn base_of(dns: &Dns, host: &str) -> Option<String> {
 async fn records_count_only_if_a_trusted_resolver_validated_them() {
     let server = start_validating();
     add_host(&server, "mx.example");
-    assert_eq!(base_of(&trusting(&server), "mx.example").await.as_deref(), Some("mx.example"));
+    assert_eq!(base_of(&dns_trusting_loopback(&server), "mx.example").await.as_deref(), Some("mx.example"));
     assert_eq!(base_of(&patient(&server), "mx.example").await, None, "no resolver is trusted by default");
     assert!(!plan_is_secure(&patient(&server), &server).await);
-    assert!(plan_is_secure(&trusting(&server), &server).await);
+    assert!(plan_is_secure(&dns_trusting_loopback(&server), &server).await);
 }
 
 async fn plan_is_secure(dns: &Dns, server: &DnsServer) -> bool {
@@ -57,7 +57,7 @@ async fn plan_is_secure(dns: &Dns, server: &DnsServer) -> bool {
 async fn a_resolver_that_does_not_validate_makes_nothing_secure() {
     let server = DnsServer::start();
     add_host(&server, "mx.example");
-    assert_eq!(base_of(&trusting(&server), "mx.example").await, None);
+    assert_eq!(base_of(&dns_trusting_loopback(&server), "mx.example").await, None);
     assert_eq!(server.questions("_25._tcp.mx.example", RecordType::TLSA), 0, "no query for an insecure host");
 }
 
@@ -67,7 +67,7 @@ async fn unsigned_addresses_and_unsigned_records_count_for_nothing() {
     add_host(&server, "mx.unsigned.example");
     add_host(&server, "mx.half.example");
     server.unsigned("unsigned.example").unsigned("_tcp.mx.half.example");
-    let dns = trusting(&server);
+    let dns = dns_trusting_loopback(&server);
     assert_eq!(base_of(&dns, "mx.unsigned.example").await, None);
     assert_eq!(base_of(&dns, "mx.half.example").await, None);
     assert_eq!(base_of(&dns, "mx.absent.example").await, None);
@@ -82,7 +82,7 @@ async fn a_failing_lookup_is_not_an_absent_record() {
     server.fail_type("_25._tcp.mx.bogus.example", RecordType::TLSA, Failure::ServFail);
     server.fail_type("_25._tcp.mx.silent.example", RecordType::TLSA, Failure::Silent);
     server.fail("mx.lost.example", Failure::ServFail);
-    let dns = trusting(&server);
+    let dns = dns_trusting_loopback(&server);
     for host in ["mx.bogus.example", "mx.silent.example", "mx.lost.example"] {
         let answer = dns.tlsa(host, 25).await;
         assert!(matches!(answer.tlsa, HostTlsa::Unknown(_)), "{host}: {answer:?}");
@@ -97,7 +97,7 @@ async fn an_alias_is_followed_only_if_all_of_it_is_signed() {
     server.cname("alias.example", "real.example").cname("shady.unsigned.example", "real.example");
     server.a("bare.example", [192, 0, 2, 2]).cname("own.example", "bare.example");
     server.tlsa("own.example", 25, (3, 1, 1), &DATA).unsigned("unsigned.example");
-    let dns = trusting(&server);
+    let dns = dns_trusting_loopback(&server);
     assert_eq!(base_of(&dns, "alias.example").await.as_deref(), Some("real.example"));
     assert_eq!(base_of(&dns, "shady.unsigned.example").await, None);
     // The cached answer gives the same result.
@@ -110,7 +110,7 @@ async fn answers_are_cached_with_their_security() {
     let server = start_validating();
     server.ttl_secs(120);
     add_host(&server, "mx.example");
-    let dns = trusting(&server);
+    let dns = dns_trusting_loopback(&server);
     let first = dns.tlsa("mx.example", 25).await;
     assert_eq!(first.valid_for, Duration::from_mins(2));
     server.fail("_25._tcp.mx.example", Failure::ServFail);

@@ -74,7 +74,7 @@ async fn a_name_that_now_has_a_private_address_is_refused_at_the_next_connection
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again_and_an_ended_one_is_replaced() {
+async fn open_connection_is_reused_and_closed_one_is_replaced() {
     let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
     let client = client(&dns, None, settings());
     for _ in 0..3 {

@@ -6,7 +6,7 @@ use postroad_net::mta_sts::{MtaStsSettings, StsVerdict};
 use postroad_testkit::dns_server::{Failure, RecordType};
 use postroad_testkit::{HttpsAnswer, TestCertificate};
 
-use super::{HOST, RECORD, Scene, URL, enforced};
+use super::{HOST, RECORD, Scene, URL, enforced_hosts};
 
 #[tokio::test]
 async fn each_mode_gives_its_verdict() {
@@ -72,7 +72,7 @@ async fn bad_answers_of_the_web_server_are_no_policy() {
     }
     let scene = Scene::new();
     scene.announce("1").web.answer(URL, HttpsAnswer::text(policy));
-    enforced(&scene.ask().await);
+    enforced_hosts(&scene.ask().await);
 }
 
 #[tokio::test]
@@ -105,9 +105,9 @@ async fn private_addresses_are_not_dialled() {
 }
 
 #[tokio::test]
-async fn a_dead_address_is_passed_over() {
+async fn the_next_address_is_tried_if_one_is_dead() {
     let scene = Scene::new();
     // Nobody listens at ::1 on this port.
     scene.announce("1").publish("enforce", "mx.example.com").dns.aaaa(HOST, [0, 0, 0, 0, 0, 0, 0, 1]);
-    enforced(&scene.ask().await);
+    enforced_hosts(&scene.ask().await);
 }

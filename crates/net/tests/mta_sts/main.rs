@@ -75,7 +75,7 @@ impl Scene {
 }
 
 /// Hosts of an enforced policy; panics at any other verdict.
-fn enforced(verdict: &StsVerdict) -> &[String] {
+fn enforced_hosts(verdict: &StsVerdict) -> &[String] {
     match verdict {
         StsVerdict::Enforce(policy) => &policy.mx,
         other => panic!("not enforced: {other:?}"),

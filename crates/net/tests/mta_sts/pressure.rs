@@ -11,7 +11,7 @@ use postroad_testkit::dns_server::{Failure, RecordType};
 use postroad_testkit::eventually;
 use tokio::task::JoinSet;
 
-use super::{RECORD, Scene, enforced};
+use super::{RECORD, Scene, enforced_hosts};
 
 /// Time after which the resolver gives up on a silent name server: three attempts of four seconds.
 const DNS_TIMEOUT: Duration = Duration::from_secs(12);
@@ -29,10 +29,10 @@ async fn a_silent_record_is_given_up_soon() {
 async fn a_known_policy_does_not_wait_for_a_silent_record() {
     let scene = Scene::new();
     scene.announce("1").publish("enforce", "mx.example.com");
-    enforced(&scene.ask().await);
+    enforced_hosts(&scene.ask().await);
     scene.dns.fail(RECORD, Failure::Silent);
     let begun = Instant::now();
-    enforced(&scene.ask_after(Duration::from_hours(30)).await);
+    enforced_hosts(&scene.ask_after(Duration::from_hours(30)).await);
     assert!(begun.elapsed() < DNS_TIMEOUT, "{:?}", begun.elapsed());
 }
 
@@ -42,21 +42,21 @@ async fn take_all_permits(scene: &Arc<Scene>) -> (Vec<TcpListener>, JoinSet<StsV
     let port = scene.web.address().port();
     let silent: Vec<TcpListener> =
         (1..=60).map(|host| TcpListener::bind((Ipv4Addr::new(127, 0, 1, host), port)).unwrap()).collect();
-    let mut asking = JoinSet::new();
+    let mut lookups = JoinSet::new();
     for number in 0..400 {
         let domain = format!("silent{number}.example");
         scene.dns.a(&format!("mta-sts.{domain}"), [127, 0, 1, 1 + (number % 60) as u8]);
         scene.dns.txt(&format!("_mta-sts.{domain}"), "v=STSv1; id=1;");
         let scene = Arc::clone(scene);
-        asking.spawn(async move { scene.ask_for(&domain, ServerId(1), Duration::ZERO).await });
+        lookups.spawn(async move { scene.ask_for(&domain, ServerId(1), Duration::ZERO).await });
     }
     // Once the last host is looked up, the fetches have asked for permits.
-    until_asked(scene, "mta-sts.silent399.example", RecordType::A).await;
-    (silent, asking)
+    wait_until_asked(scene, "mta-sts.silent399.example", RecordType::A).await;
+    (silent, lookups)
 }
 
 /// Waits until the name server was asked for this record.
-async fn until_asked(scene: &Scene, name: &str, kind: RecordType) {
+async fn wait_until_asked(scene: &Scene, name: &str, kind: RecordType) {
     eventually(async || match scene.dns.questions(name, kind) {
         0 => Err(format!("nobody asked for the {kind} record of {name}")),
         _ => Ok(()),
@@ -65,25 +65,25 @@ async fn until_asked(scene: &Scene, name: &str, kind: RecordType) {
 }
 
 #[tokio::test]
-async fn silent_policy_hosts_of_one_server_leave_the_fetches_of_another_alone() {
+async fn silent_policy_hosts_of_one_server_do_not_delay_fetches_of_another() {
     let scene = Arc::new(Scene::new());
-    let (silent, mut asking) = take_all_permits(&scene).await;
+    let (silent, mut lookups) = take_all_permits(&scene).await;
     scene.announce("1").publish("enforce", "mx.example.com");
-    enforced(&scene.ask_for("example.com", ServerId(2), Duration::ZERO).await);
-    asking.shutdown().await;
+    enforced_hosts(&scene.ask_for("example.com", ServerId(2), Duration::ZERO).await);
+    lookups.shutdown().await;
     drop(silent);
 }
 
 #[tokio::test]
 async fn a_fetch_does_not_end_with_another_server_that_has_no_permit() {
     let scene = Arc::new(Scene::new());
-    let (silent, mut asking) = take_all_permits(&scene).await;
+    let (silent, mut lookups) = take_all_permits(&scene).await;
     scene.announce("1").publish("enforce", "mx.example.com");
     let of_first = Arc::clone(&scene);
-    asking.spawn(async move { of_first.ask_for("example.com", ServerId(1), Duration::ZERO).await });
-    until_asked(&scene, RECORD, RecordType::TXT).await;
-    enforced(&scene.ask_for("example.com", ServerId(2), Duration::ZERO).await);
-    asking.shutdown().await;
+    lookups.spawn(async move { of_first.ask_for("example.com", ServerId(1), Duration::ZERO).await });
+    wait_until_asked(&scene, RECORD, RecordType::TXT).await;
+    enforced_hosts(&scene.ask_for("example.com", ServerId(2), Duration::ZERO).await);
+    lookups.shutdown().await;
     drop(silent);
 }
 
@@ -96,9 +96,9 @@ async fn a_policy_that_could_not_be_stored_is_stored_later() {
         MtaStsSettings { allow_private: true, file: Some(file.clone()), ..MtaStsSettings::default() };
     let scene = Scene::with(&settings);
     scene.announce("1").publish("enforce", "mx.example.com");
-    enforced(&scene.ask().await);
+    enforced_hosts(&scene.ask().await);
     assert!(!file.exists());
     std::fs::create_dir(&missing).unwrap();
-    enforced(&scene.ask_after(Duration::from_mins(2)).await);
+    enforced_hosts(&scene.ask_after(Duration::from_mins(2)).await);
     assert!(std::fs::read_to_string(&file).unwrap().contains("example.com"));
 }

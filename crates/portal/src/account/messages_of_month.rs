@@ -3,8 +3,8 @@
 use postroad_app::analytics::{Metric, ServerFigures};
 
 use crate::days;
+use crate::display::count;
 use crate::problem::Problem;
-use crate::shown::count;
 use crate::visit::Visit;
 
 /// Maximum number of servers whose messages are shown.
@@ -41,12 +41,12 @@ impl MessagesOfMonth {
         let from = days::begin(&first_day).unwrap_or(now);
         let account_id = visit.person.user.account_id;
         let (found, has_more) =
-            visit.app().figures_by_server(&visit.by, account_id, from, SERVERS_MAX).await?;
-        let row = |of: ServerFigures| ServerRow {
-            id: of.id.0,
-            accepted: of.figures.count(Metric::Accepted),
-            delivered: of.figures.count(Metric::Sent),
-            name: of.name,
+            visit.app().figures_by_server(&visit.requester, account_id, from, SERVERS_MAX).await?;
+        let row = |server: ServerFigures| ServerRow {
+            id: server.id.0,
+            accepted: server.figures.count(Metric::Accepted),
+            delivered: server.figures.count(Metric::Sent),
+            name: server.name,
         };
         Ok(Self { rows: found.into_iter().map(row).collect(), has_more })
     }

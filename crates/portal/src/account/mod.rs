@@ -42,8 +42,8 @@ async fn show(visit: Visit) -> Answer {
 
 async fn page_of(visit: &Visit, status: StatusCode, problem: Option<String>) -> Answer {
     let account = Some(visit.person.user.account_id);
-    let found = visit.app().account_usage(&visit.by, account).await?;
-    let name = visit.app().find_own_account(&visit.by, account).await?.name;
+    let found = visit.app().account_usage(&visit.requester, account).await?;
+    let name = visit.app().find_own_account(&visit.requester, account).await?.name;
     let layout = visit.layout("Account", Section::Account).await?;
     let (usage, limits) = (usage_rows(&found), usage::other_limits(&found));
     let month = MessagesOfMonth::read(visit).await?;
@@ -53,7 +53,7 @@ async fn page_of(visit: &Visit, status: StatusCode, problem: Option<String>) -> 
 async fn rename(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let account = Some(visit.person.user.account_id);
-    match visit.app().rename_own_account(&visit.by, account, None, fields.text("name")).await {
+    match visit.app().rename_own_account(&visit.requester, account, None, fields.text("name")).await {
         Ok(_) => Ok(see_other("/account?done=saved")),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;

@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::AccountUsage;
 
-use crate::shown::count;
+use crate::display::count;
 
 pub(crate) struct UsageRow {
     pub(crate) label: &'static str,

@@ -31,8 +31,10 @@ pub(crate) fn read_request(fields: &Fields) -> Result<AccountKeyRequest, Problem
 pub(super) async fn submit(form: &Form, account: ViewedAccount) -> Answer {
     let (visit, fields) = (&form.visit, &form.fields);
     let (request, key) = (read_request(fields)?, once::creation_key(fields));
-    let created =
-        visit.app().create_account_key_once(&visit.by, Some(account.id), request, key.as_ref()).await?;
+    let created = visit
+        .app()
+        .create_account_key_once(&visit.requester, Some(account.id), request, key.as_ref())
+        .await?;
     let (api_key, _) = created.value;
     list(visit, account, api_key.map_or(NewKeyResult::Before, NewKeyResult::New)).await
 }

@@ -46,7 +46,7 @@ pub(super) async fn list(visit: &Visit, account: ViewedAccount, shown: NewKeyRes
         revoked: visit.query.yes_or_no("revoked"),
     };
     let (keys, has_more) =
-        visit.app().list_account_keys(&visit.by, Some(account.id), filter, after, PAGE_ROWS).await?;
+        visit.app().list_account_keys(&visit.requester, Some(account.id), filter, after, PAGE_ROWS).await?;
     let next = keys.last().filter(|_| has_more);
     let next =
         next.map(|last| query(&[("q", &name), ("revoked", &revoked), ("after", &last.id.to_string())]));

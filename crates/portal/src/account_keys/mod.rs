@@ -29,12 +29,12 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/operator/accounts/{account}/keys/{key}/revoke", post(revoke_of_customer))
 }
 
-fn own(visit: &Visit) -> ViewedAccount {
+fn own_account(visit: &Visit) -> ViewedAccount {
     ViewedAccount::own(visit, Section::AccountKeys)
 }
 
 async fn show(visit: Visit) -> Answer {
-    list::show(&visit, own(&visit)).await
+    list::show(&visit, own_account(&visit)).await
 }
 
 async fn show_of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
@@ -42,7 +42,7 @@ async fn show_of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
 }
 
 async fn create(form: Form) -> Answer {
-    create::submit(&form, own(&form.visit)).await
+    create::submit(&form, own_account(&form.visit)).await
 }
 
 async fn create_for_customer(Path(account): Path<i64>, form: Form) -> Answer {
@@ -50,7 +50,7 @@ async fn create_for_customer(Path(account): Path<i64>, form: Form) -> Answer {
 }
 
 async fn revoke(Path(key): Path<i64>, form: Form) -> Answer {
-    revoke_of(key, &form, own(&form.visit)).await
+    revoke_of(key, &form, own_account(&form.visit)).await
 }
 
 async fn revoke_of_customer(Path((account, key)): Path<(i64, i64)>, form: Form) -> Answer {
@@ -59,6 +59,6 @@ async fn revoke_of_customer(Path((account, key)): Path<(i64, i64)>, form: Form) 
 
 async fn revoke_of(key: i64, form: &Form, account: ViewedAccount) -> Answer {
     let visit = &form.visit;
-    visit.app().revoke_account_key(&visit.by, Some(account.id), AccountKeyId(key)).await?;
+    visit.app().revoke_account_key(&visit.requester, Some(account.id), AccountKeyId(key)).await?;
     Ok(see_other(&format!("{}/keys?done=revoked", account.base)))
 }

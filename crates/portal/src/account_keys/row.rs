@@ -3,7 +3,7 @@
 use postroad_model::Timestamp;
 use postroad_store::AccountKey;
 
-use crate::shown::When;
+use crate::display::When;
 
 /// A key of an account, or of the operator.
 pub(crate) struct KeyRow {

@@ -6,9 +6,9 @@ use postroad_model::Timestamp;
 
 use super::range::Range;
 use crate::chart::{Bar, Part, bars};
+use crate::display::percent;
 use crate::problem::Problem;
 use crate::rate_chart::{RatePoint, rate_chart};
-use crate::shown::percent;
 use crate::visit::Visit;
 
 /// Rates from which receivers begin to distrust a sender.

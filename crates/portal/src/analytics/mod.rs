@@ -1,9 +1,9 @@
 //! Analytics of a server: a chart over time, rates, and the largest values of a dimension; also as CSV.
 
 mod analytics_query;
-mod change;
 mod chart;
 mod csv;
+mod difference;
 mod range;
 mod show;
 mod time_rows;

@@ -12,16 +12,16 @@ use postroad_model::ServerId;
 use postroad_store::CredentialFilter;
 
 use super::analytics_query::{AnalyticsQuery, NONE, RECIPIENT_DOMAIN};
-use super::change;
 use super::chart::{PARTS, RateCharts, chart, rate_charts};
+use super::difference;
 use super::range::RANGES;
 use super::time_rows::{TimeRow, time_rows};
 use crate::answer::{Answer, page};
 use crate::chart::Part;
+use crate::display::{count, percent};
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::problem::Problem;
-use crate::shown::{count, percent};
 use crate::visit::Visit;
 
 /// Maximum number of bars that a chart can show.
@@ -116,7 +116,7 @@ struct KeyNames(HashMap<i64, String>);
 impl KeyNames {
     async fn read(visit: &Visit, server: i64) -> Result<Self, Problem> {
         let filter = CredentialFilter { server_id: Some(ServerId(server)), ..CredentialFilter::default() };
-        let (keys, _) = visit.app().list_credentials_as(&visit.by, filter, None, KEYS_MAX).await?;
+        let (keys, _) = visit.app().list_credentials_as(&visit.requester, filter, None, KEYS_MAX).await?;
         Ok(Self(keys.into_iter().map(|key| (key.id.0, key.name)).collect()))
     }
 
@@ -183,7 +183,7 @@ async fn answer(
     names: &KeyNames,
 ) -> Result<AnalyticsAnswer, Problem> {
     let app = visit.app();
-    let this = app.analytics_summary(caller, &query.summary()).await?;
+    let current = app.analytics_summary(caller, &query.summary()).await?;
     let before = app.analytics_summary(caller, &query.before().summary()).await?;
     let series = app.analytics_timeseries(caller, &query.timeseries(Vec::new())).await?;
     if series.series.first().is_some_and(|series| series.points.len() > BARS_MAX) {
@@ -193,14 +193,14 @@ async fn answer(
     let top = app.analytics_top(caller, &query.top()).await?;
     let description = "Messages over time; the table below it has the figures";
     Ok(AnalyticsAnswer {
-        figures: figures(&this, &before),
+        figures: figures(&current, &before),
         chart: chart(&series, query.granularity, &query.zone, description),
         rate_charts: rate_charts(&series, query.granularity, &query.zone),
         times: time_rows(&series, query.granularity, &query.zone),
         rows: top.entries.iter().map(|entry| top_row(query, names, entry)).collect(),
         from: query.zone.local(series.from).replace('T', " "),
         to: query.zone.local(series.to).replace('T', " "),
-        is_current: this.is_current,
+        is_current: current.is_current,
     })
 }
 
@@ -211,8 +211,8 @@ fn dimension_choice(dimension: Dimension, is_chosen: bool) -> Choice {
 /// Text fields of filters; the filter for keys is a list instead.
 fn fields(query: &AnalyticsQuery) -> Vec<FilterField> {
     let text = |dimension: Dimension| {
-        let set = query.filters.iter().find(|(known, _)| *known == dimension);
-        set.map(|(_, text)| text.clone()).unwrap_or_default()
+        let filter = query.filters.iter().find(|(known, _)| *known == dimension);
+        filter.map(|(_, text)| text.clone()).unwrap_or_default()
     };
     let field = |dimension: Dimension| FilterField {
         name: dimension.as_str(),
@@ -250,28 +250,28 @@ fn chip(query: &AnalyticsQuery, names: &KeyNames, (dimension, text): &(Dimension
     Chip { label, without: query.query_with(*dimension, "") }
 }
 
-fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
-    let (now, then) = (&this.figures, &before.figures);
+fn figures(current: &Summary, before: &Summary) -> Vec<Figure> {
+    let (now, then) = (&current.figures, &before.figures);
     let counted = |label, metric| {
         let (now, then) = (now.count(metric), then.count(metric));
         Figure {
             label,
             value: count(now),
             before: count(then),
-            change: change::relative(Some(now as f64), Some(then as f64)),
+            change: difference::relative(Some(now as f64), Some(then as f64)),
         }
     };
     let rate = |label, of: fn(&Figures) -> Option<f64>| Figure {
         label,
         value: percent(of(now)),
         before: percent(of(then)),
-        change: change::points(of(now), of(then)),
+        change: difference::points(of(now), of(then)),
     };
     let seconds = |label, of: fn(&Figures) -> Option<f64>| Figure {
         label,
         value: duration_text(of(now)),
         before: duration_text(of(then)),
-        change: change::relative(of(now), of(then)),
+        change: difference::relative(of(now), of(then)),
     };
     vec![
         counted("Accepted", Metric::Accepted),
@@ -320,7 +320,7 @@ pub(super) fn value_text(value: &DimensionValue) -> String {
 }
 
 fn duration_text(seconds: Option<f64>) -> String {
-    seconds.map_or_else(|| "–".to_owned(), |seconds| crate::shown::duration((seconds * 1e6) as i64))
+    seconds.map_or_else(|| "–".to_owned(), |seconds| crate::display::duration((seconds * 1e6) as i64))
 }
 
 fn metric_label(metric: Metric) -> &'static str {

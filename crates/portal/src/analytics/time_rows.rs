@@ -2,7 +2,7 @@
 
 use postroad_app::analytics::{Granularity, Metric, Point, Timeseries, Zone};
 
-use crate::shown::{count, percent};
+use crate::display::{count, percent};
 
 /// Maximum number of rows on the page; the CSV file has all spans.
 const ROWS_MAX: usize = 40;

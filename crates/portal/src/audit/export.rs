@@ -17,7 +17,7 @@ const PIECE_ROWS: usize = 200;
 
 struct Export {
     app: App,
-    by: Requester,
+    requester: Requester,
     account: AccountId,
     filter: AuditFilter,
     after: i64,
@@ -26,7 +26,7 @@ struct Export {
 impl Export {
     async fn piece(&self) -> Result<(String, Option<i64>), AccountRefusal> {
         let filter = self.filter.clone();
-        self.app.export_audit_lines(&self.by, Some(self.account), filter, self.after, PIECE_ROWS).await
+        self.app.export_audit_lines(&self.requester, Some(self.account), filter, self.after, PIECE_ROWS).await
     }
 }
 
@@ -35,8 +35,8 @@ pub(super) async fn send(visit: &Visit, log: Log) -> Answer {
     let filters = Filters::read(&visit.query, &visit.zone)?;
     filters.days.check()?;
     let filter = filters.selection();
-    let (app, by, account) = (visit.app().clone(), visit.by.clone(), log.account_id());
-    let export = Export { app, by, account, filter, after: 0 };
+    let (app, requester, account) = (visit.app().clone(), visit.requester.clone(), log.account_id());
+    let export = Export { app, requester, account, filter, after: 0 };
     let (first, next) = export.piece().await?;
     let rest = next.map(|after| Export { after, ..export });
     let rest = stream::try_unfold(rest, next_piece);

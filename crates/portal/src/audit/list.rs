@@ -33,7 +33,7 @@ pub(super) async fn show(visit: &Visit, log: Log) -> Answer {
     let before = visit.query.number("before");
     let (entries, next) = visit
         .app()
-        .list_named_audit(&visit.by, Some(log.account_id()), filters.selection(), before, PAGE_ROWS)
+        .list_named_audit(&visit.requester, Some(log.account_id()), filters.selection(), before, PAGE_ROWS)
         .await?;
     let layout = visit.layout("Audit log", log.section()).await?;
     let next = next.map(|next| filters.query(&next.to_string()));

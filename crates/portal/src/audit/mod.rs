@@ -37,7 +37,7 @@ impl Log {
     }
 
     fn of_installation(visit: &Visit) -> Result<Self, Problem> {
-        visit.app().check_installation_audit(&visit.by)?;
+        visit.app().check_installation_audit(&visit.requester)?;
         Ok(Self::Installation)
     }
 

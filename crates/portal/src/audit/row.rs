@@ -4,8 +4,8 @@ use postroad_app::accounts::{ActorName, NamedAuditEntry, SubjectName};
 use postroad_store::AuditEntry;
 use serde_json::Value;
 
+use crate::display::When;
 use crate::sentence::Sentence;
-use crate::shown::When;
 use crate::text_budget::TextBudget;
 
 /// Longer values are cut; the export has them in full.

@@ -48,7 +48,7 @@ pub(super) async fn set_tracking_of_account(Path(path): Path<DomainPath>, form: 
 /// Reads the field `verified`: filled marks the domain as verified, empty removes the mark.
 async fn save_verified((owner, list): (NamedOwner, String), name: &str, form: &Form) -> Answer {
     let (visit, verified) = (&form.visit, form.fields.is_ticked("verified"));
-    let view = visit.app().set_domain_verified_as(&visit.by, owner, name, verified).await?;
+    let view = visit.app().set_domain_verified_as(&visit.requester, owner, name, verified).await?;
     Ok(see_other(&format!("{list}/{}?done=saved", view.domain.name)))
 }
 
@@ -59,7 +59,7 @@ async fn save_tracking((owner, list): (NamedOwner, String), name: &str, form: &F
         clicks: read_switch(fields, "clicks"),
         host: fields.filled("host").map(ToOwned::to_owned),
     };
-    visit.app().set_domain_tracking_as(&visit.by, owner, name, tracking).await?;
+    visit.app().set_domain_tracking_as(&visit.requester, owner, name, tracking).await?;
     let name = DomainName::parse(name).map_err(|_| Problem::NotFound)?;
     Ok(see_other(&format!("{list}/{name}?done=saved")))
 }

@@ -8,9 +8,9 @@ use postroad_model::DomainId;
 
 use super::filter::{Filters, StateChoice};
 use crate::answer::{Answer, page};
+use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
-use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
 

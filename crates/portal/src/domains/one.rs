@@ -9,9 +9,9 @@ use postroad_store::{DomainLink, KeyAlgorithm, KeyState, VerifiedBy};
 use super::operator_form::OperatorForm;
 use super::records::{RecordRow, record_row};
 use crate::answer::{Answer, download, page};
+use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
-use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
 

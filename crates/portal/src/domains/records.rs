@@ -3,7 +3,7 @@
 use postroad_app::domains::RecordView;
 use postroad_app::domains::check::{Purpose, RecordStatus};
 
-use crate::shown::When;
+use crate::display::When;
 
 pub(crate) struct RecordRow {
     pub(crate) purpose: &'static str,

@@ -15,10 +15,10 @@ use super::one::{NewLink, page_of};
 use super::records::{RecordRow, record_row};
 use crate::answer::{Answer, download, page};
 use crate::assets;
+use crate::display::When;
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
-use crate::shown::When;
 use crate::state::PortalState;
 use crate::visit::Form;
 

@@ -13,12 +13,12 @@ use serde_json::Value;
 
 use crate::answer::{Answer, page};
 use crate::days::DayRange;
+use crate::display::When;
 use crate::fields::Fields;
 use crate::layout::{Layout, Section};
 use crate::page_routes::get;
 use crate::path::Path;
 use crate::query::query;
-use crate::shown::When;
 use crate::state::PortalState;
 use crate::text_budget::TextBudget;
 use crate::visit::Visit;

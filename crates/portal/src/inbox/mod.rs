@@ -33,6 +33,6 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
 
 /// The inbox of the installation. An error if the person may not perform `operation`, or if mail is really sent.
 fn inbox(visit: &Visit, operation: Operation) -> Result<&Inbox, Problem> {
-    visit.app().permit_operator(&visit.by, operation)?;
+    visit.app().permit_operator(&visit.requester, operation)?;
     visit.state.inbox.as_ref().ok_or(Problem::NotFound)
 }

@@ -8,6 +8,7 @@ use postroad_store::SearchItem;
 use super::list::{ListPage, Row};
 use super::one::{MessageSummary, message_page};
 use crate::answer::{Answer, page};
+use crate::display::{When, bytes};
 use crate::domains::find_verified_domain;
 use crate::layout::Section;
 use crate::messages::content;
@@ -15,7 +16,6 @@ use crate::path::Path;
 use crate::problem::{Problem, sentences};
 use crate::query::query;
 use crate::redirect::see_other;
-use crate::shown::{When, bytes};
 use crate::snippets::first_command;
 use crate::visit::{Form, Visit};
 

@@ -10,13 +10,13 @@ use postroad_model::Timestamp;
 
 use super::inbox;
 use crate::answer::{Answer, download, page};
+use crate::display::{When, beginning_on_page, bytes};
 use crate::layout::{Layout, Section};
 use crate::message_content::MessageContent;
 use crate::messages::content::{self, ParsedMessage, record};
 use crate::messages::{PreviewOptions, attachment_of, preview_of};
 use crate::path::Path;
 use crate::problem::Problem;
-use crate::shown::{When, beginning_on_page, bytes};
 use crate::visit::Visit;
 
 /// Maximum number of links on the page.

@@ -20,9 +20,9 @@ use crate::visit::Visit;
 /// A stream ends after this long; then the browser opens the next stream, and the session is checked again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
 /// Longest wait for a change.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 /// Pause between two notices: a page with fifty requests is read from the store each time.
-const PAUSE: Duration = Duration::from_secs(1);
+const NOTICE_PAUSE: Duration = Duration::from_secs(1);
 
 struct Stream {
     app: App,
@@ -30,9 +30,9 @@ struct Stream {
     /// Number of changes that the page knows.
     seen: i64,
     is_begun: bool,
-    /// Whether the last call of `next` sent a notice; the following call waits for `PAUSE` first.
+    /// Whether the last call of `next` sent a notice; the following call waits for `NOTICE_PAUSE` first.
     has_sent_notice: bool,
-    until: Instant,
+    ends_at: Instant,
     _permit: LivePermit,
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn stream(Path(server): Path<i64>, visit: Visit) -> Answer {
         seen,
         is_begun: false,
         has_sent_notice: false,
-        until: Instant::now() + STREAM_TIME_MAX,
+        ends_at: Instant::now() + STREAM_TIME_MAX,
         _permit: permit,
     };
     Ok(Sse::new(stream::unfold(stream, next)).into_response())
@@ -58,13 +58,13 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
         stream.is_begun = true;
         return Some((Ok(Event::default().event("start").data("1")), stream));
     }
-    if stream.app.is_stopping() || Instant::now() >= stream.until {
+    if stream.app.is_stopping() || Instant::now() >= stream.ends_at {
         return None;
     }
     if stream.has_sent_notice {
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(NOTICE_PAUSE).await;
     }
-    let waiting = stream.app.wait_for_inspector_change(stream.server_id, stream.seen, WAIT);
+    let waiting = stream.app.wait_for_inspector_change(stream.server_id, stream.seen, WAIT_MAX);
     // The stream ends if the store does not answer or the inspector no longer exists; the browser then tries again.
     let count = waiting.await.ok()??;
     stream.has_sent_notice = count != stream.seen;

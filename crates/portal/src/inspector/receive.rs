@@ -13,12 +13,12 @@ use postroad_app::InspectorRefusal;
 use postroad_store::NewInspectorRequest;
 use tokio::time::timeout;
 
+use crate::display::beginning;
 use crate::fields::Fields;
 use crate::problem::Problem;
-use crate::shown::beginning;
 use crate::state::PortalState;
 
-/// Bytes of a body that are kept; the rest is read and dropped.
+/// Bytes of a body that are stored; the rest is read and dropped.
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// Longer bodies are answered with 413.
 const READ_BYTES_MAX: usize = 1 << 20;
@@ -128,22 +128,22 @@ async fn read(body: Body) -> Result<ReadBody, BodyRefusal> {
 }
 
 async fn read_pieces(body: Body) -> Result<ReadBody, BodyRefusal> {
-    let (mut kept, mut total) = (Vec::new(), 0);
+    let (mut stored, mut total) = (Vec::new(), 0);
     let mut pieces = body.into_data_stream();
     while let Some(piece) = timeout(STALL_MAX, pieces.next()).await.map_err(|_| BodyRefusal::TooSlow)? {
         let piece = piece.map_err(|_| BodyRefusal::Broken)?;
         total += piece.len();
-        let room = BODY_BYTES_MAX - kept.len();
-        kept.extend_from_slice(&piece[..piece.len().min(room)]);
+        let room = BODY_BYTES_MAX - stored.len();
+        stored.extend_from_slice(&piece[..piece.len().min(room)]);
         if total > READ_BYTES_MAX {
             return Err(BodyRefusal::TooLarge);
         }
     }
     // Invalid UTF-8, and NUL, which PostgreSQL cannot store, become U+FFFD. It has three bytes, so the text is cut
     // again.
-    let text = String::from_utf8_lossy(&kept).replace('\0', "\u{fffd}");
+    let text = String::from_utf8_lossy(&stored).replace('\0', "\u{fffd}");
     let shown = beginning(&text, BODY_BYTES_MAX);
-    Ok(ReadBody { is_cut: total > kept.len() || shown.len() < text.len(), text: shown.to_owned() })
+    Ok(ReadBody { is_cut: total > stored.len() || shown.len() < text.len(), text: shown.to_owned() })
 }
 
 #[cfg(test)]

@@ -9,12 +9,12 @@ use postroad_app::access::Operation;
 use postroad_store::InspectorRequest;
 
 use crate::answer::{Answer, page};
+use crate::display::{When, beginning, beginning_on_page, bytes, first_headers};
 use crate::layout::{Layout, Section};
 use crate::once;
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
-use crate::shown::{When, beginning, beginning_on_page, bytes, first_headers};
 use crate::visit::{Form, Visit};
 
 /// Maximum bytes shown of the body (also of the query), and of the headers: for the newest request, for each older
@@ -137,18 +137,18 @@ fn indented_max(body: &str) -> usize {
 
 /// A JSON value on several lines; `None` if that takes more than `bytes_max` bytes.
 fn with_indents(value: &serde_json::Value, bytes_max: usize) -> Option<String> {
-    let mut written = AtMost { bytes: Vec::new(), bytes_max };
+    let mut written = LimitedBuffer { bytes: Vec::new(), bytes_max };
     serde_json::to_writer_pretty(&mut written, value).ok()?;
     String::from_utf8(written.bytes).ok()
 }
 
 /// Bytes up to a maximum; writing more is an error.
-struct AtMost {
+struct LimitedBuffer {
     bytes: Vec<u8>,
     bytes_max: usize,
 }
 
-impl io::Write for AtMost {
+impl io::Write for LimitedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.bytes.len() + bytes.len() > self.bytes_max {
             return Err(io::ErrorKind::FileTooLarge.into());

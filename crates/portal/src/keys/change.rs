@@ -20,7 +20,7 @@ const GRACE_HOURS: [i64; 5] = [24, 0, 1, 7 * 24, 30 * 24];
 
 pub(super) async fn revoke(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
     let id = find_key(&form.visit, server, key).await?;
-    form.visit.app().revoke_credential_as(&form.visit.by, id).await?;
+    form.visit.app().revoke_credential_as(&form.visit.requester, id).await?;
     Ok(see_other(&format!("/servers/{server}/keys?done=revoked")))
 }
 
@@ -28,7 +28,7 @@ pub(super) async fn rotate(Path((server, key)): Path<(i64, i64)>, form: Form) ->
     let id = find_key(&form.visit, server, key).await?;
     let hours = form.fields.number("hours").filter(|hours| GRACE_HOURS.contains(hours));
     let grace = Duration::from_hours(hours.unwrap_or(GRACE_HOURS[0]).unsigned_abs());
-    let created = form.visit.app().rotate_credential_as(&form.visit.by, id, grace).await?;
+    let created = form.visit.app().rotate_credential_as(&form.visit.requester, id, grace).await?;
     shown_once::show(&form.visit, server, created).await
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn update(Path((server, key)): Path<(i64, i64)>, form: Form) ->
     let Form { visit, fields } = form;
     let id = find_key(&visit, server, key).await?;
     let request = read(&fields).map_err(Problem::Invalid)?;
-    visit.app().update_credential(&visit.by, id, request).await?;
+    visit.app().update_credential(&visit.requester, id, request).await?;
     Ok(see_other(&format!("/servers/{server}/keys?done=saved")))
 }
 
@@ -61,6 +61,6 @@ fn read_new_last_day(fields: &Fields) -> Result<Change<Timestamp>, String> {
 
 /// The key, if it belongs to this server: a key is changed on the page of its own server.
 async fn find_key(visit: &Visit, server: i64, key: i64) -> Result<CredentialId, Problem> {
-    let credential = visit.app().find_credential_as(&visit.by, CredentialId(key)).await?;
+    let credential = visit.app().find_credential_as(&visit.requester, CredentialId(key)).await?;
     if credential.server_id == ServerId(server) { Ok(credential.id) } else { Err(Problem::NotFound) }
 }

@@ -11,14 +11,14 @@ use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::path::Path;
 use crate::problem::Problem;
-use crate::refilled::refilled;
+use crate::refill::refill;
 use crate::visit::Form;
 use crate::{days, once};
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let created = match read_request(server, &fields) {
-        Ok(request) => visit.app().create_credential(&visit.by, request).await.map_err(Problem::from),
+        Ok(request) => visit.app().create_credential(&visit.requester, request).await.map_err(Problem::from),
         Err(text) => Err(Problem::Invalid(text)),
     };
     match created {
@@ -26,7 +26,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
         Err(problem) => {
             let text = problem.into_form_text()?;
             let page = list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
-            refilled(page, &format!("/servers/{server}/keys"), &fields, &text).await
+            refill(page, &format!("/servers/{server}/keys"), &fields, &text).await
         }
     }
 }

@@ -9,11 +9,11 @@ use postroad_store::{Credential, CredentialFilter};
 
 use crate::answer::{Answer, page_with};
 use crate::days;
+use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::once::new_once;
 use crate::path::Path;
 use crate::query::query;
-use crate::shown::When;
 use crate::text_budget::escaped_bytes;
 use crate::visit::Visit;
 
@@ -74,7 +74,8 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
         ..CredentialFilter::default()
     };
     let after = visit.query.number("after").map(CredentialId);
-    let (keys, mut has_more) = visit.app().list_credentials_as(&visit.by, filter, after, PAGE_ROWS).await?;
+    let (keys, mut has_more) =
+        visit.app().list_credentials_as(&visit.requester, filter, after, PAGE_ROWS).await?;
     let now = visit.app().now();
     let mut rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
     has_more |= drop_excess_rows(&mut rows);

@@ -8,7 +8,7 @@ use postroad_model::Scope;
 use crate::answer::{Answer, page};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
-use crate::servers::{Arrival, Awaited};
+use crate::servers::{ArrivalPanel, AwaitedMessage};
 use crate::snippets::{PLACEHOLDER_DOMAIN, PLACEHOLDER_KEY, Snippet, SnippetFacts, snippets};
 use crate::state::SmtpAccess;
 use crate::visit::Visit;
@@ -27,7 +27,7 @@ struct KeyPage {
     can_send: bool,
     has_domain: bool,
     /// Arrival of the first message; the page's script updates this part from `/first_message`.
-    arrival: Arrival,
+    arrival: ArrivalPanel,
 }
 
 pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential) -> Answer {
@@ -38,7 +38,7 @@ pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential)
     let smtp = visit.state.smtp().cloned();
     let api_key = created.api_key;
     let api_secret = created.api_secret.unwrap_or_default();
-    let awaited = Awaited::from_now(visit, &caller, Some(created.credential.id)).await?;
+    let awaited = AwaitedMessage::from_now(visit, &caller, Some(created.credential.id)).await?;
     let facts = SnippetFacts {
         base_url: &visit.base_url,
         api_key: api_key.as_deref().unwrap_or(PLACEHOLDER_KEY),
@@ -57,6 +57,6 @@ pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential)
         smtp,
         can_send: matches!(created.credential.scope, Scope::Full | Scope::Send),
         has_domain: verified.is_some(),
-        arrival: Arrival::waiting(server, awaited),
+        arrival: ArrivalPanel::waiting(server, awaited),
     })
 }

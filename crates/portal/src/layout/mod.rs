@@ -33,7 +33,7 @@ pub(crate) enum Section {
 }
 
 /// Pages about one server: section, folder, name, and shortcut, which is `g` followed by this key of the keyboard.
-const OF_SERVER: &[(Section, &str, &str, &str)] = &[
+const SERVER_PAGES: &[(Section, &str, &str, &str)] = &[
     (Section::Overview, "", "Overview", "o"),
     (Section::Messages, "/messages", "Messages", "m"),
     (Section::Queue, "/queue", "Queue", "q"),
@@ -49,7 +49,7 @@ const OF_SERVER: &[(Section, &str, &str, &str)] = &[
 ];
 
 /// Pages about the account: section, path, name, and shortcut. The shortcuts differ from those of a server's pages.
-const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
+const ACCOUNT_PAGES: &[(Section, &str, &str, &str)] = &[
     (Section::Servers, "/servers", "Servers", "v"),
     (Section::Account, "/account", "Account", "c"),
     (Section::People, "/account/people", "People", "p"),
@@ -61,19 +61,19 @@ const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
 ];
 
 /// Pages for the operator alone.
-const OF_OPERATOR: &[(Section, &str, &str, &str)] = &[(Section::Operator, "/operator", "Operator", "x")];
+const OPERATOR_PAGES: &[(Section, &str, &str, &str)] = &[(Section::Operator, "/operator", "Operator", "x")];
 
 /// Inbox with mail that is caught instead of sent: of the installation, for the operator, or of a development server.
-const OF_INBOX: &[(Section, &str, &str, &str)] = &[(Section::Inbox, "/inbox", "Inbox", "n")];
+const INBOX_PAGES: &[(Section, &str, &str, &str)] = &[(Section::Inbox, "/inbox", "Inbox", "n")];
 
 /// Page of the menu that a path belongs to.
 pub(crate) fn section_of(path: &str) -> Section {
     let of_server = path.strip_prefix("/servers/").and_then(|rest| rest.split_once('/'));
     let (pages, folder) = match of_server {
-        Some((_, rest)) => (OF_SERVER, format!("/{}", rest.split('/').next().unwrap_or_default())),
-        None if path.starts_with("/servers/") => (OF_SERVER, String::new()),
+        Some((_, rest)) => (SERVER_PAGES, format!("/{}", rest.split('/').next().unwrap_or_default())),
+        None if path.starts_with("/servers/") => (SERVER_PAGES, String::new()),
         None if path.starts_with("/operator") => return Section::Operator,
-        None => (OF_ACCOUNT, path.split('/').take(3).collect::<Vec<_>>().join("/")),
+        None => (ACCOUNT_PAGES, path.split('/').take(3).collect::<Vec<_>>().join("/")),
     };
     let found = pages.iter().find(|(_, known, ..)| *known == folder);
     found.map_or(Section::Servers, |(section, ..)| *section)
@@ -176,9 +176,9 @@ impl Layout {
         match &self.server {
             Some(server) => {
                 let base = format!("/servers/{}", server.id);
-                let mut links = self.menu(OF_SERVER, &base);
+                let mut links = self.menu(SERVER_PAGES, &base);
                 let has_own_inbox = server.is_development;
-                links.extend(if has_own_inbox { self.menu(OF_INBOX, &base) } else { self.inbox_link() });
+                links.extend(if has_own_inbox { self.menu(INBOX_PAGES, &base) } else { self.inbox_link() });
                 links
             }
             None => self.person_links(),
@@ -187,21 +187,21 @@ impl Layout {
 
     /// Menu at the top: pages of the person's account, and for an operator those of the installation.
     pub(crate) fn person_links(&self) -> Vec<MenuLink> {
-        let mut links = self.menu(OF_ACCOUNT, "");
+        let mut links = self.menu(ACCOUNT_PAGES, "");
         links.retain(|link| match link.path.as_str() {
             "/account/keys" => self.may("account_keys/list"),
             "/account/audit" => self.may("account/audit"),
             _ => true,
         });
         if self.is_operator {
-            links.extend(self.menu(OF_OPERATOR, ""));
+            links.extend(self.menu(OPERATOR_PAGES, ""));
         }
         links.extend(self.inbox_link());
         links
     }
 
     fn inbox_link(&self) -> Vec<MenuLink> {
-        if self.has_inbox { self.menu(OF_INBOX, "") } else { Vec::new() }
+        if self.has_inbox { self.menu(INBOX_PAGES, "") } else { Vec::new() }
     }
 
     fn menu(&self, pages: &[(Section, &str, &'static str, &'static str)], base: &str) -> Vec<MenuLink> {
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn every_page_of_the_menus_has_a_key_of_its_own() {
-        let all = [OF_SERVER, OF_ACCOUNT, OF_OPERATOR, OF_INBOX].concat();
+        let all = [SERVER_PAGES, ACCOUNT_PAGES, OPERATOR_PAGES, INBOX_PAGES].concat();
         let mut keys: Vec<&str> = all.iter().map(|(.., key)| *key).collect();
         keys.sort_unstable();
         keys.dedup();

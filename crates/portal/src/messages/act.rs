@@ -47,6 +47,15 @@ impl Act {
         }
     }
 
+    /// Code of the notice after this action on ticked messages. `is_partial`: some of them did not change.
+    pub(crate) fn bulk_notice(self, is_partial: bool) -> &'static str {
+        match (is_partial, self) {
+            (false, _) => "changed",
+            (true, Self::CancelQueued) => "partly-cancelled",
+            (true, _) => "partly",
+        }
+    }
+
     fn notice(self) -> &'static str {
         match self {
             Self::Message(MessageAction::Retry) => "retried",

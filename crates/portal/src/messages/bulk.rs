@@ -9,11 +9,11 @@ use postroad_model::{EmailAddress, MessageId};
 use super::act::Act;
 use super::search::Search;
 use crate::answer::{Answer, page};
+use crate::display::count;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
-use crate::shown::count;
 use crate::visit::{Form, Visit};
 
 /// Maximum number of ticked messages in one form; a page lists fewer.
@@ -81,12 +81,8 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
             Err(other) => return Err(other),
         }
     }
-    let done = match (is_partial, act) {
-        (false, _) => "changed",
-        (true, Act::CancelQueued) => "partly-cancelled",
-        (true, _) => "partly",
-    };
-    Ok(see_other(&format!("/servers/{server}/messages{}", search.done(done))))
+    let done = search.query_with_notice(act.bulk_notice(is_partial));
+    Ok(see_other(&format!("/servers/{server}/messages{done}")))
 }
 
 /// Says how many messages a job would change, and asks whether to start it.

@@ -48,12 +48,14 @@ pub(crate) async fn parse(
     permit: FairPermit,
 ) -> Result<ParsedMessage, Problem> {
     let work = move || ParsedMessage { view: view_message(bytes.as_ref()), permit };
-    run(work).await
+    run_blocking(work).await
 }
 
 /// Runs long work off the async threads. The work owns its permits and returns them, because it continues even if the
 /// reader disconnects.
-pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+pub(crate) async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
     tokio::task::spawn_blocking(work).await.map_err(|error| Problem::Internal(error.to_string()))
 }
 

@@ -5,7 +5,7 @@ use postroad_store::WebhookAttempt;
 use serde_json::Value;
 
 use super::newest_rows::{NewestRows, escaped_bytes, shortened};
-use crate::shown::{When, duration};
+use crate::display::{When, duration};
 
 /// Estimated bytes of markup for one webhook attempt.
 const ATTEMPT_MARKUP_BYTES: usize = 600;

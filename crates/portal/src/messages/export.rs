@@ -20,7 +20,7 @@ use crate::visit::Visit;
 const ROWS_MAX: usize = 100_000;
 /// Rows of one read.
 const PIECE_ROWS: usize = 500;
-const HEAD: &str =
+const HEADER_LINE: &str =
     "id,accepted_at,status,to,from,subject,tag,template,message_id,size,test,held_reason,token\r\n";
 
 struct Export {
@@ -36,7 +36,7 @@ pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answe
     let filter = Search::of(&visit.query).request().filter();
     let filter = filter.map_err(|problems| Problem::Invalid(sentences(&problems)))?;
     let export = Export { app: visit.app().clone(), caller, filter, before: None, rows_left: ROWS_MAX };
-    let head = stream::once(async { Ok(Bytes::from_static(HEAD.as_bytes())) });
+    let head = stream::once(async { Ok(Bytes::from_static(HEADER_LINE.as_bytes())) });
     let rows = stream::try_unfold(Some(export), next_piece);
     let body = Body::from_stream(futures_util::StreamExt::chain(head, rows));
     Ok(download("text/csv; charset=utf-8", "messages.csv", body))

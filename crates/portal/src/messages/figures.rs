@@ -2,7 +2,7 @@
 
 use postroad_app::analytics::MessageMetrics;
 
-use crate::shown::{When, count, duration};
+use crate::display::{When, count, duration};
 
 /// A link that was clicked.
 pub(super) struct LinkRow {

@@ -5,12 +5,12 @@ use postroad_app::access::Operation;
 use postroad_store::{JobKind, JobProblem, JobState, MessageJob};
 
 use crate::answer::{Answer, page};
+use crate::display::{When, count};
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::query;
 use crate::sentence::Sentence;
-use crate::shown::{When, count};
 use crate::text_budget::TextBudget;
 use crate::visit::Visit;
 

@@ -8,13 +8,13 @@ use postroad_store::{SearchItem, Template as StoredTemplate, TemplateKind};
 
 use super::search::{Search, Tab, quoted};
 use crate::answer::{Answer, page};
+use crate::display::{StatusBadge, When, status_words};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::problem::{Problem, sentences};
 use crate::query::query;
 use crate::redirect::see_other;
-use crate::shown::{StatusBadge, When, status_words};
 use crate::snippets;
 use crate::visit::Visit;
 
@@ -123,7 +123,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
                 return Ok(see_other(&format!("/servers/{server}/messages/{}", item.id)));
             }
             rows = found.items.into_iter().map(|item| row(item, search.tab)).collect();
-            next = found.next.map(|next| search.page(&next.to_string()));
+            next = found.next.map(|next| search.query_before(&next.to_string()));
         }
     }
     let statuses = Status::ALL.map(|status| StatusChoice {

@@ -14,13 +14,13 @@ use super::newest_rows::NewestRows;
 use super::preview_options::PreviewOptions;
 use super::timeline::{TimelineRow, rows, signing_keys};
 use crate::answer::{Answer, page};
+use crate::display::{StatusBadge, When, bytes};
 use crate::layout::{Layout, Section};
 use crate::message_content::MessageContent;
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::query;
 use crate::sentence::Sentence;
-use crate::shown::{StatusBadge, When, bytes};
 use crate::visit::Visit;
 
 const TABS: [(&str, &str); 8] = [

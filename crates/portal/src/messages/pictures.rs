@@ -24,28 +24,28 @@ use crate::visit::Visit;
 /// Maximum number of pictures of one message.
 const PICTURES_MAX: usize = 40;
 /// Maximum total size of the loaded pictures as `data:` URLs, and also of all their uses in the HTML together.
-const BYTES_MAX: usize = 8 << 20;
+const EMBEDDED_BYTES_MAX: usize = 8 << 20;
 const CONNECTIONS_MAX: usize = 6;
 /// Time for all pictures; late ones are left out.
-const TIME_MAX: Duration = Duration::from_secs(8);
-const TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const LOAD_TIME_MAX: Duration = Duration::from_secs(8);
+const PICTURE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The HTML with the pictures that could be loaded.
 pub(super) async fn embed(visit: &Visit, html: String) -> Result<String, Problem> {
     let permit = visit.state.work.pictures(visit.person.user.account_id).await?;
     let Some(http) = &visit.state.pictures else { return Ok(html) };
-    let (html, addresses, permit) = content::run(move || {
-        let addresses = find(&html);
+    let (html, addresses, permit) = content::run_blocking(move || {
+        let addresses = find_addresses(&html);
         (html, addresses, permit)
     })
     .await?;
     let pictures = load(http, addresses).await;
-    let (html, _permit) = content::run(move || (replace(&html, &pictures), permit)).await?;
+    let (html, _permit) = content::run_blocking(move || (replace(&html, &pictures), permit)).await?;
     Ok(html)
 }
 
 /// Addresses of pictures, each once.
-fn find(html: &str) -> Vec<String> {
+fn find_addresses(html: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     rewrite(html, |address| {
         let is_remote = address.starts_with("https://") || address.starts_with("http://");
@@ -59,14 +59,14 @@ fn find(html: &str) -> Vec<String> {
 
 /// Loads pictures. Returns `data:` URLs by address; pictures that cannot be loaded are missing.
 async fn load(http: &GuardedHttp, addresses: Vec<String>) -> HashMap<String, String> {
-    let deadline = Instant::now() + TIME_MAX;
+    let deadline = Instant::now() + LOAD_TIME_MAX;
     let mut loading = stream::iter(addresses)
         .map(|address| async move {
             let loaded = timeout_at(deadline, fetch(http, &address)).await.ok().flatten();
             (address, loaded)
         })
         .buffer_unordered(CONNECTIONS_MAX);
-    let (mut pictures, mut left) = (HashMap::new(), BYTES_MAX);
+    let (mut pictures, mut left) = (HashMap::new(), EMBEDDED_BYTES_MAX);
     while let Some((address, picture)) = loading.next().await {
         if let Some(picture) = picture.filter(|picture| picture.len() <= left) {
             left -= picture.len();
@@ -82,17 +82,17 @@ async fn fetch(http: &GuardedHttp, address: &str) -> Option<String> {
     headers.insert(ACCEPT, HeaderValue::from_static("image/png, image/jpeg, image/gif, image/webp"));
     headers.insert(USER_AGENT, HeaderValue::from_static("Postroad preview"));
     let answer = http.get(&url, &headers).await.ok()?;
-    let given = answer.content_type?;
-    let given = given.split(';').next().unwrap_or_default().trim();
-    let content_type = TYPES.iter().find(|one| given.eq_ignore_ascii_case(one))?;
+    let header = answer.content_type?;
+    let media_type = header.split(';').next().unwrap_or_default().trim();
+    let content_type = PICTURE_TYPES.iter().find(|one| media_type.eq_ignore_ascii_case(one))?;
     let is_good = answer.status == 200 && !answer.is_cut;
     is_good.then(|| format!("data:{content_type};base64,{}", STANDARD.encode(&answer.body)))
 }
 
-/// Puts the pictures into the HTML. Uses beyond `BYTES_MAX` are left as they are: a small mail may use a large picture
-/// thousands of times.
+/// Puts the pictures into the HTML. Uses beyond `EMBEDDED_BYTES_MAX` are left as they are: a small mail may use a large
+/// picture thousands of times.
 fn replace(html: &str, pictures: &HashMap<String, String>) -> String {
-    let mut left = BYTES_MAX;
+    let mut left = EMBEDDED_BYTES_MAX;
     let replaced = rewrite(html, |address| {
         let picture = pictures.get(address).filter(|picture| picture.len() <= left)?;
         left -= picture.len();
@@ -144,21 +144,21 @@ fn rewrite(html: &str, change: impl FnMut(&str) -> Option<String>) -> Option<Str
 fn change_styles(styles: &str, change: &mut impl FnMut(&str) -> Option<String>) -> Option<String> {
     const QUOTES: [&str; 4] = ["\"", "'", "&quot;", "&#39;"];
     let mut changed = String::new();
-    let mut kept = 0;
-    while let Some(at) = styles[kept..].find("url(") {
-        let start = kept + at + "url(".len();
+    let mut copied_to = 0;
+    while let Some(at) = styles[copied_to..].find("url(") {
+        let start = copied_to + at + "url(".len();
         let Some(length) = styles[start..].find(')') else { break };
-        let given = styles[start..start + length].trim();
-        let quote = QUOTES.into_iter().find(|quote| given.starts_with(quote)).unwrap_or_default();
-        let address = given.strip_prefix(quote).and_then(|given| given.strip_suffix(quote));
-        changed.push_str(&styles[kept..start]);
+        let argument = styles[start..start + length].trim();
+        let quote = QUOTES.into_iter().find(|quote| argument.starts_with(quote)).unwrap_or_default();
+        let address = argument.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+        changed.push_str(&styles[copied_to..start]);
         match address.and_then(&mut *change) {
             Some(new) => changed.extend([quote, &new, quote]),
             None => changed.push_str(&styles[start..start + length]),
         }
-        kept = start + length;
+        copied_to = start + length;
     }
-    changed.push_str(&styles[kept..]);
+    changed.push_str(&styles[copied_to..]);
     (changed != styles).then_some(changed)
 }
 
@@ -170,7 +170,7 @@ mod tests {
     fn pictures_are_found_once_and_replaced() {
         let html = "<img src=\"https://a.example/1.png\"><IMG SRC='https://a.example/1.png' srcset=x><img src=cid:a>\
                     <img src=\"file:///etc/passwd\"><p src=\"https://a.example/2.png\">";
-        assert_eq!(find(html), ["https://a.example/1.png"]);
+        assert_eq!(find_addresses(html), ["https://a.example/1.png"]);
         let pictures = HashMap::from([("https://a.example/1.png".to_owned(), "data:x".to_owned())]);
         let replaced = replace(html, &pictures);
         assert_eq!(replaced.matches("data:x").count(), 2, "{replaced}");
@@ -182,7 +182,7 @@ mod tests {
         let html = "<img src=\"https://a.example/1.png\">".repeat(1_000);
         let pictures = HashMap::from([("https://a.example/1.png".to_owned(), "x".repeat(1 << 20))]);
         let replaced = replace(&html, &pictures);
-        assert!(replaced.len() < BYTES_MAX + 2 * html.len(), "{} bytes", replaced.len());
+        assert!(replaced.len() < EMBEDDED_BYTES_MAX + 2 * html.len(), "{} bytes", replaced.len());
         assert_eq!(replaced.matches("https://a.example/1.png").count(), 992);
     }
 
@@ -193,7 +193,7 @@ mod tests {
                     <p style='background:url(https://a.example/1.png) , url(x'>url(https://a.example/4.png)</p>";
         let [one, two, three] =
             ["1.png", "2.png?a=1&amp;b=2", "3.png"].map(|name| format!("https://a.example/{name}"));
-        assert_eq!(find(html), [one.as_str(), two.as_str(), three.as_str()]);
+        assert_eq!(find_addresses(html), [one.as_str(), two.as_str(), three.as_str()]);
         let pictures = [(one, "data:1"), (two, "data:2"), (three, "data:3")];
         let replaced = replace(html, &pictures.map(|(address, data)| (address, data.to_owned())).into());
         for expected in [

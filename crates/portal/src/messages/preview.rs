@@ -36,13 +36,13 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
 pub(crate) async fn preview_of(visit: &Visit, parsed: ParsedMessage) -> Answer {
     let options = PreviewOptions::read(visit);
     let ParsedMessage { view, permit } = parsed;
-    let (html, permit) = content::run(move || (with_pictures(view), permit)).await?;
+    let (html, permit) = content::run_blocking(move || (with_pictures(view), permit)).await?;
     let mut html = html.ok_or(Problem::NotFound)?;
     if options.has_images {
         html = pictures::embed(visit, html).await?;
     }
     let prepare = move || (inert(&if options.is_dark { darkened(&html) } else { html }), permit);
-    let (html, _permit) = content::run(prepare).await?;
+    let (html, _permit) = content::run_blocking(prepare).await?;
     Ok(framed(content::with_memory_share(visit, html).await?))
 }
 

@@ -92,20 +92,20 @@ impl Search {
 
     /// Query string of the list's first page.
     pub(super) fn query(&self) -> String {
-        self.with("", "")
+        self.query_with("", "")
     }
 
     /// Query string of the page with the messages that are older than `before`.
-    pub(super) fn page(&self, before: &str) -> String {
-        self.with("before", before)
+    pub(super) fn query_before(&self, before: &str) -> String {
+        self.query_with("before", before)
     }
 
     /// Query string of the list's first page with a notice.
-    pub(super) fn done(&self, notice: &str) -> String {
-        self.with("done", notice)
+    pub(super) fn query_with_notice(&self, notice: &str) -> String {
+        self.query_with("done", notice)
     }
 
-    fn with(&self, name: &str, value: &str) -> String {
+    fn query_with(&self, name: &str, value: &str) -> String {
         query(&[
             ("tab", self.tab.name()),
             ("q", &self.q),

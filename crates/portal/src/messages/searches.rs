@@ -5,9 +5,9 @@ use postroad_model::SavedSearchId;
 
 use super::search::Search;
 use crate::answer::Answer;
+use crate::display::beginning;
 use crate::path::Path;
 use crate::redirect::see_other;
-use crate::shown::beginning;
 use crate::visit::Form;
 
 /// Maximum length of a name made of the search's words, for a search that is saved without a name.

@@ -5,8 +5,8 @@ use postroad_model::Timestamp;
 use serde_json::Value;
 
 use super::newest_rows::{NewestRows, escaped_bytes, shortened};
+use crate::display::When;
 use crate::sentence::Sentence;
-use crate::shown::When;
 
 pub(crate) struct TimelineRow {
     pub(crate) at: When,
@@ -118,7 +118,7 @@ fn facts(data: &Value) -> Vec<(&'static str, String)> {
         facts.push(("Signed with", shortened(keys.join(", "))));
     }
     if let Some(seconds) = data["time"].as_f64() {
-        facts.push(("Took", crate::shown::duration((seconds * 1e6) as i64)));
+        facts.push(("Took", crate::display::duration((seconds * 1e6) as i64)));
     }
     if data["possible_duplicate"] == true {
         facts.push(("Note", "an earlier attempt may have arrived: its reply was lost".to_owned()));

@@ -8,6 +8,7 @@ use postroad_store::{AccountCeilings, ServerFilter};
 
 use crate::account::{UsageRow, usage_rows};
 use crate::answer::{Answer, page_with};
+use crate::display::When;
 use crate::fields::Fields;
 use crate::layout::{Layout, Section, ServerLink};
 use crate::once;
@@ -15,9 +16,8 @@ use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::page_after;
 use crate::redirect::see_other;
-use crate::refilled::refilled;
-use crate::servers::{PoolChoice, pools_for};
-use crate::shown::When;
+use crate::refill::refill;
+use crate::servers::{PoolChoice, list_pool_choices};
 use crate::viewed_account::ViewedAccount;
 use crate::visit::{Form, Visit};
 
@@ -66,16 +66,16 @@ pub(super) async fn show(Path(account): Path<i64>, visit: Visit) -> Answer {
 
 async fn page_of(visit: &Visit, id: i64, status: StatusCode, problem: Option<String>) -> Answer {
     let viewed = ViewedAccount::of_customer(visit, id).await?;
-    let account = visit.app().find_account_as(&visit.by, AccountId(id)).await?;
-    let found = visit.app().account_usage(&visit.by, Some(account.id)).await?;
-    let pools = pools_for(visit, account.id, None).await?;
+    let account = visit.app().find_account_as(&visit.requester, AccountId(id)).await?;
+    let found = visit.app().account_usage(&visit.requester, Some(account.id)).await?;
+    let pools = list_pool_choices(visit, account.id, None).await?;
     let filter = ServerFilter { account_id: Some(account.id), ..ServerFilter::default() };
     let after = visit.query.number("after").map(ServerId);
     let (servers, has_more) =
-        visit.app().list_servers_as(&visit.by, filter.clone(), after, PAGE_ROWS).await?;
+        visit.app().list_servers_as(&visit.requester, filter.clone(), after, PAGE_ROWS).await?;
     let next = page_after("", servers.last().map(|last| last.id), has_more);
     let deleted = ServerFilter { deleted: true, ..filter };
-    let (deleted, _) = visit.app().list_servers_as(&visit.by, deleted, None, PAGE_ROWS).await?;
+    let (deleted, _) = visit.app().list_servers_as(&visit.requester, deleted, None, PAGE_ROWS).await?;
     let deleted = deleted.into_iter().map(|server| DeletedServer {
         id: server.id.0,
         name: server.name,
@@ -128,22 +128,22 @@ pub(super) async fn update(Path(account): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let changed = match read(&fields) {
         Ok(request) => {
-            let changed = visit.app().update_account_as(&visit.by, AccountId(account), request).await;
+            let changed = visit.app().update_account_as(&visit.requester, AccountId(account), request).await;
             changed.map_err(Problem::from)
         }
         Err(text) => Err(Problem::Invalid(text)),
     };
     match changed {
         Ok(_) => Ok(see_other(&format!("/operator/accounts/{account}?done=saved"))),
-        Err(problem) => again(&visit, account, "", &fields, problem).await,
+        Err(problem) => show_refused(&visit, account, "", &fields, problem).await,
     }
 }
 
 /// The page with the refused form as it was sent; `path` is the path of the form's action, below the page.
-async fn again(visit: &Visit, account: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
+async fn show_refused(visit: &Visit, account: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
     let text = problem.into_form_text()?;
     let page = page_of(visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
-    refilled(page, &format!("/operator/accounts/{account}{path}"), fields, &text).await
+    refill(page, &format!("/operator/accounts/{account}{path}"), fields, &text).await
 }
 
 fn read(fields: &Fields) -> Result<AccountUpdateRequest, String> {
@@ -182,25 +182,25 @@ pub(super) async fn create_server(Path(account): Path<i64>, form: Form) -> Answe
         pool: fields.number("pool").map(PoolId),
         idempotency_key: once::creation_key(&fields),
     };
-    match visit.app().create_server_as(&visit.by, request).await {
+    match visit.app().create_server_as(&visit.requester, request).await {
         Ok(_) => Ok(see_other(&format!(
             "/operator/accounts/{account}?done=created&ceiling=servers&account={account}"
         ))),
-        Err(refusal) => again(&visit, account, "/servers", &fields, refusal.into()).await,
+        Err(refusal) => show_refused(&visit, account, "/servers", &fields, refusal.into()).await,
     }
 }
 
 pub(super) async fn delete(Path(account): Path<i64>, form: Form) -> Answer {
-    let found = form.visit.app().find_account_as(&form.visit.by, AccountId(account)).await?;
+    let found = form.visit.app().find_account_as(&form.visit.requester, AccountId(account)).await?;
     if form.fields.text("name") != found.name {
         let text = "Type the name of the account to delete it. Nothing was changed.";
         return Err(Problem::Invalid(text.to_owned()));
     }
-    form.visit.app().delete_account_as(&form.visit.by, found.id).await?;
+    form.visit.app().delete_account_as(&form.visit.requester, found.id).await?;
     Ok(see_other("/operator/accounts?done=removed"))
 }
 
 pub(super) async fn restore(Path(account): Path<i64>, form: Form) -> Answer {
-    form.visit.app().restore_account_as(&form.visit.by, AccountId(account)).await?;
+    form.visit.app().restore_account_as(&form.visit.requester, AccountId(account)).await?;
     Ok(see_other(&format!("/operator/accounts/{account}?done=restored")))
 }

@@ -7,12 +7,12 @@ use postroad_store::{Account, AccountFilter};
 
 use super::TABS;
 use crate::answer::{Answer, page_with};
+use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::query;
 use crate::redirect::see_other;
-use crate::shown::When;
 use crate::visit::{Form, Visit};
 
 const PAGE_ROWS: usize = 100;
@@ -60,14 +60,15 @@ async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, name: 
         suspended: visit.query.yes_or_no("suspended"),
         ..AccountFilter::default()
     };
-    let (accounts, has_more) = visit.app().list_accounts_as(&visit.by, filter, after, PAGE_ROWS).await?;
+    let (accounts, has_more) =
+        visit.app().list_accounts_as(&visit.requester, filter, after, PAGE_ROWS).await?;
     let layout = visit.layout("Accounts", Section::Operator).await?;
     let next = accounts.last().filter(|_| has_more);
     let next =
         next.map(|last| query(&[("q", &q), ("suspended", &suspended), ("after", &last.id.to_string())]));
     let rows = accounts.into_iter().map(row).collect();
     let filter = AccountFilter { deleted: true, ..AccountFilter::default() };
-    let (deleted, _) = visit.app().list_accounts_as(&visit.by, filter, None, PAGE_ROWS).await?;
+    let (deleted, _) = visit.app().list_accounts_as(&visit.requester, filter, None, PAGE_ROWS).await?;
     let deleted = deleted.into_iter().map(|account| DeletedRow {
         id: account.id.0,
         name: account.name,
@@ -89,7 +90,7 @@ fn row(account: Account) -> Row {
 pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name");
-    match visit.app().create_account_as(&visit.by, name, None).await {
+    match visit.app().create_account_as(&visit.requester, name, None).await {
         Ok(created) => Ok(see_other(&format!("{LIST}/{}/people?done=created", created.value.id))),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
@@ -101,11 +102,11 @@ pub(super) async fn create(form: Form) -> Answer {
 pub(super) async fn suspend(Path(account): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let reason = Some(fields.text("reason").to_owned());
-    visit.app().set_account_suspension_as(&visit.by, AccountId(account), reason).await?;
+    visit.app().set_account_suspension_as(&visit.requester, AccountId(account), reason).await?;
     Ok(see_other(&format!("{LIST}?done=saved")))
 }
 
 pub(super) async fn resume(Path(account): Path<i64>, form: Form) -> Answer {
-    form.visit.app().set_account_suspension_as(&form.visit.by, AccountId(account), None).await?;
+    form.visit.app().set_account_suspension_as(&form.visit.requester, AccountId(account), None).await?;
     Ok(see_other(&format!("{LIST}?done=resumed")))
 }

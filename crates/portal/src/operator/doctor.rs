@@ -10,10 +10,10 @@ use postroad_delivery::queue_admin::Health;
 use super::TABS;
 use super::nodes::certificate_troubles;
 use crate::answer::{Answer, download, page};
+use crate::display::{count, counted, duration, elapsed};
 use crate::domains::{RecordRow, record_row};
 use crate::layout::{Layout, Section};
 use crate::sentence::Sentence;
-use crate::shown::{count, counted, duration, elapsed};
 use crate::visit::Visit;
 
 /// A message that has been due for this long is reported; normally it leaves within seconds.
@@ -38,7 +38,7 @@ struct DoctorPage {
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
-    let (host, records) = visit.app().check_installation_records(&visit.by).await?;
+    let (host, records) = visit.app().check_installation_records(&visit.requester).await?;
     let layout = visit.layout("Check-up", Section::Operator).await?;
     let findings = findings(&visit).await;
     let row = |check| record_row(RecordView { check, since: None, link_host: None });
@@ -48,7 +48,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
 
 /// The records of the installation as a fragment of a zone file.
 pub(super) async fn zone(visit: Visit) -> Answer {
-    let (host, records) = visit.app().check_installation_records(&visit.by).await?;
+    let (host, records) = visit.app().check_installation_records(&visit.requester).await?;
     Ok(download("text/plain; charset=utf-8", &format!("{host}.zone"), zone_fragment(&records)))
 }
 

@@ -35,7 +35,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
 
 async fn list(visit: &Visit, shown: NewKeyResult) -> Answer {
     let after = visit.query.number("after").map(AccountKeyId);
-    let (keys, has_more) = visit.app().list_operator_keys(&visit.by, after, PAGE_ROWS).await?;
+    let (keys, has_more) = visit.app().list_operator_keys(&visit.requester, after, PAGE_ROWS).await?;
     let layout = visit.layout("Operator keys", Section::Operator).await?;
     let next = page_after("", keys.last().map(|last| last.id), has_more);
     let now = visit.app().now();
@@ -47,12 +47,12 @@ async fn list(visit: &Visit, shown: NewKeyResult) -> Answer {
 pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let (request, key) = (read_request(&fields)?, once::creation_key(&fields));
-    let created = visit.app().create_operator_key_once(&visit.by, request, key.as_ref()).await?;
+    let created = visit.app().create_operator_key_once(&visit.requester, request, key.as_ref()).await?;
     let (api_key, _) = created.value;
     list(&visit, api_key.map_or(NewKeyResult::Before, NewKeyResult::New)).await
 }
 
 pub(super) async fn revoke(Path(key): Path<i64>, form: Form) -> Answer {
-    form.visit.app().revoke_operator_key(&form.visit.by, AccountKeyId(key)).await?;
+    form.visit.app().revoke_operator_key(&form.visit.requester, AccountKeyId(key)).await?;
     Ok(see_other(&format!("{LIST}?done=revoked")))
 }

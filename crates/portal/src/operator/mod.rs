@@ -45,7 +45,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/operator/accounts/{account}/resume", post(accounts::resume))
         .route("/operator/keys", get(keys::show).and_post(keys::create))
         .route("/operator/keys/{key}/revoke", post(keys::revoke))
-        .route("/operator/maintenance", post(change::maintenance))
+        .route("/operator/maintenance", post(change::set_maintenance))
         .route("/operator/suspend", post(change::suspend))
         .route("/operator/resume", post(change::resume))
 }

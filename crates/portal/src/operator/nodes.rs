@@ -1,16 +1,16 @@
 //! Nodes of the installation: which run, since when, what they serve, and their certificates.
 
 use askama::Template;
-use postroad_app::certificate_trouble;
+use postroad_app::certificate_problem;
 use postroad_model::Timestamp;
 use postroad_store::NodeRecord;
 
 use super::TABS;
 use crate::answer::{Answer, page};
+use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
 use crate::sentence::Sentence;
-use crate::shown::When;
 use crate::visit::Visit;
 
 struct Row {
@@ -35,7 +35,7 @@ struct NodesPage {
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
-    let nodes = visit.app().list_nodes(&visit.by).await?;
+    let nodes = visit.app().list_nodes(&visit.requester).await?;
     let layout = visit.layout("Nodes", Section::Operator).await?;
     let now = visit.app().now();
     page(&NodesPage { layout, rows: nodes.into_iter().map(|node| row(node, now)).collect() })
@@ -43,7 +43,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
 
 /// Problems of the certificates of running nodes and how to fix them; for the operator.
 pub(crate) async fn certificate_troubles(visit: &Visit) -> Result<Vec<String>, Problem> {
-    let (nodes, now) = (visit.app().list_nodes(&visit.by).await?, visit.app().now());
+    let (nodes, now) = (visit.app().list_nodes(&visit.requester).await?, visit.app().now());
     Ok(troubles_of(&nodes, now))
 }
 
@@ -52,7 +52,7 @@ pub(super) fn troubles_of(nodes: &[NodeRecord], now: Timestamp) -> Vec<String> {
     let running = nodes.iter().filter(|node| node.is_live).filter_map(|node| node.description.as_ref());
     running
         .filter_map(|node| {
-            let trouble = certificate_trouble(node.certificate.as_ref()?, now)?;
+            let trouble = certificate_problem(node.certificate.as_ref()?, now)?;
             Some(format!("The TLS certificate of {} {trouble}.", node.host))
         })
         .collect()
@@ -74,7 +74,10 @@ fn row(node: NodeRecord, now: Timestamp) -> Row {
         version,
         started_at,
         listeners: listeners.into_iter().map(|one| (one.name, one.address)).collect(),
-        certificate_until: certificate.as_ref().and_then(|note| note.expires_at).map(When),
-        trouble: certificate.as_ref().and_then(|note| certificate_trouble(note, now)).map(Sentence),
+        certificate_until: certificate.as_ref().and_then(|certificate| certificate.expires_at).map(When),
+        trouble: certificate
+            .as_ref()
+            .and_then(|certificate| certificate_problem(certificate, now))
+            .map(Sentence),
     }
 }

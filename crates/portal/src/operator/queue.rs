@@ -9,6 +9,7 @@ use postroad_store::QueueEntry;
 
 use super::TABS;
 use crate::answer::{Answer, page};
+use crate::display::{StatusBadge, When, count, elapsed};
 use crate::layout::{Layout, Section};
 use crate::messages::Act;
 use crate::problem::Problem;
@@ -16,7 +17,6 @@ use crate::query::query;
 use crate::queue::{cursor, parse_domain};
 use crate::redirect::see_other;
 use crate::sentence::Sentence;
-use crate::shown::{StatusBadge, When, count, elapsed};
 use crate::visit::{Form, Visit};
 
 const PATH: &str = "/operator/queue";
@@ -69,7 +69,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
     let after = cursor(&visit);
     // This call checks the permission, so it comes before all other reads.
     let (entries, has_more) =
-        visit.app().list_installation_queue(&visit.by, domain, after, PAGE_ROWS).await?;
+        visit.app().list_installation_queue(&visit.requester, domain, after, PAGE_ROWS).await?;
     let (found, not_found) = find(&visit, wanted).await?;
     if let [only] = found.as_slice() {
         return Ok(see_other(&format!("/servers/{}/messages/{}", only.server_id, only.id)));
@@ -99,7 +99,7 @@ fn row(visit: &Visit, entry: QueueEntry, now: Timestamp) -> Row {
     Row {
         id: entry.message_id.0,
         server_id: entry.server_id.0,
-        why: Sentence(visit.state.queue.why(&entry, Reader::Operator, now)),
+        why: Sentence(visit.state.queue.explain_wait(&entry, Reader::Operator, now)),
         status: StatusBadge(entry.status),
         attempts: entry.attempts,
         due_at: When(entry.due_at),
@@ -115,10 +115,10 @@ async fn find(visit: &Visit, wanted: &str) -> Result<(Vec<FoundRow>, Option<Stri
     if wanted.is_empty() {
         return Ok((Vec::new(), None));
     }
-    let located = visit.app().locate_messages_as(&visit.by, wanted).await?;
+    let located = visit.app().locate_messages_as(&visit.requester, wanted).await?;
     let mut found = Vec::new();
     for (server_id, id) in located.found {
-        let server = match visit.app().find_server_as(&visit.by, server_id).await {
+        let server = match visit.app().find_server_as(&visit.requester, server_id).await {
             Ok(server) => server,
             // The server was removed after the message was found.
             Err(AccountRefusal::NotFound(_)) => continue,
@@ -142,7 +142,7 @@ async fn find(visit: &Visit, wanted: &str) -> Result<(Vec<FoundRow>, Option<Stri
 pub(super) async fn submit(form: Form) -> Answer {
     let Form { visit, fields } = form;
     // This call only checks the permission, even if nothing is ticked.
-    visit.app().installation_status(&visit.by).await?;
+    visit.app().installation_status(&visit.requester).await?;
     let act = match fields.text("act") {
         text @ ("retry" | "cancel_queued") => Act::parse(text)?,
         _ => return Err(Problem::Invalid("Choose whether to retry or to cancel.".to_owned())),
@@ -159,7 +159,7 @@ pub(super) async fn submit(form: Form) -> Answer {
             Err(other) => return Err(other),
         }
     }
-    let done = if is_partial { "partly-cancelled" } else { "changed" };
+    let done = act.bulk_notice(is_partial);
     Ok(see_other(&format!("{PATH}{}", query(&[("domain", fields.text("domain")), ("done", done)]))))
 }
 

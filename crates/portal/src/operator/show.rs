@@ -8,10 +8,10 @@ use postroad_store::{Backlog, PacingNote};
 use super::TABS;
 use super::nodes::troubles_of;
 use crate::answer::{Answer, page};
+use crate::display::{When, count, elapsed};
 use crate::gates::GateRow;
 use crate::layout::{Layout, Section};
 use crate::sentence::Sentence;
-use crate::shown::{When, count, elapsed};
 use crate::visit::Visit;
 
 /// Maximum number of paths on the page: blocked paths, then paths with the most waiting messages.
@@ -84,8 +84,8 @@ struct OperatorPage {
 
 pub(super) async fn show(visit: Visit) -> Answer {
     // This call checks the permission, so it comes before all other reads.
-    let installation = visit.app().installation_status(&visit.by).await?;
-    let gates = visit.app().list_all_gates(&visit.by).await?;
+    let installation = visit.app().installation_status(&visit.requester).await?;
+    let gates = visit.app().list_all_gates(&visit.requester).await?;
     let layout = visit.layout("Delivery", Section::Operator).await?;
     let now = visit.app().now();
     let overview = visit.state.queue.overview(COUNTED_MAX).await?;

@@ -4,7 +4,7 @@ use postroad_app::users::{InvitationRequest, UserChangeRequest};
 use postroad_model::{AccountId, InvitationId, LimitedObject, UserId, UserRole};
 
 use super::list::list;
-use super::own;
+use super::own_account;
 use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::path::Path;
@@ -26,7 +26,7 @@ fn list_path(fields: &Fields, done: &str) -> String {
 }
 
 pub(super) async fn invite(form: Form) -> Answer {
-    let account = own(&form.visit);
+    let account = own_account(&form.visit);
     invite_to(account, form).await
 }
 
@@ -43,10 +43,10 @@ async fn invite_to(account: ViewedAccount, form: Form) -> Answer {
         email: fields.text("email").to_owned(),
         role: read_role(&fields)?,
         operator: fields.is_ticked("operator"),
-        mail: fields.is_ticked("mail") || !visit.by.actor.is_operator(),
+        mail: fields.is_ticked("mail") || !visit.requester.actor.is_operator(),
         idempotency_key: None,
     };
-    match visit.app().invite_user(&visit.by, request).await {
+    match visit.app().invite_user(&visit.requester, request).await {
         Ok(invited) => match invited.value.link {
             Some(link) => {
                 visit.warning = visit.app().ceiling_warning(account.id, LimitedObject::Users).await;
@@ -60,25 +60,25 @@ async fn invite_to(account: ViewedAccount, form: Form) -> Answer {
 
 pub(super) async fn change_role(Path(person): Path<i64>, form: Form) -> Answer {
     let change = UserChangeRequest { role: Some(read_role(&form.fields)?), ..UserChangeRequest::default() };
-    form.visit.app().update_user(&form.visit.by, UserId(person), change).await?;
+    form.visit.app().update_user(&form.visit.requester, UserId(person), change).await?;
     Ok(see_other(&list_path(&form.fields, "saved")))
 }
 
 pub(super) async fn remove(Path(person): Path<i64>, form: Form) -> Answer {
-    form.visit.app().remove_user(&form.visit.by, UserId(person)).await?;
+    form.visit.app().remove_user(&form.visit.requester, UserId(person)).await?;
     Ok(see_other(&list_path(&form.fields, "removed")))
 }
 
 /// Ends all sessions of a person.
 pub(super) async fn sign_out(Path(person): Path<i64>, form: Form) -> Answer {
-    form.visit.app().revoke_sessions_of(&form.visit.by, UserId(person), None).await?;
+    form.visit.app().revoke_sessions_of(&form.visit.requester, UserId(person), None).await?;
     Ok(see_other(&list_path(&form.fields, "ended")))
 }
 
 pub(super) async fn uninvite(form: Form) -> Answer {
     let id = form.fields.number("id").ok_or(Problem::NotFound)?;
-    let own = form.visit.person.user.account_id;
-    let account = form.fields.number("account").map_or(own, AccountId);
-    form.visit.app().uninvite_user(&form.visit.by, Some(account), InvitationId(id)).await?;
+    let own_id = form.visit.person.user.account_id;
+    let account = form.fields.number("account").map_or(own_id, AccountId);
+    form.visit.app().uninvite_user(&form.visit.requester, Some(account), InvitationId(id)).await?;
     Ok(see_other(&list_path(&form.fields, "removed")))
 }

@@ -5,12 +5,12 @@ use postroad_app::users::{grantable_roles, may_change_user};
 use postroad_model::{EmailAddress, InvitationId, UserId, UserRole};
 use postroad_store::{Invitation, InvitationFilter, User, UserFilter};
 
-use super::own;
+use super::own_account;
 use crate::answer::{Answer, page};
+use crate::display::When;
 use crate::layout::Layout;
 use crate::path::Path;
 use crate::query::query;
-use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
 
@@ -37,7 +37,7 @@ impl Row {
     }
 }
 
-struct Invited {
+struct InvitationRow {
     id: i64,
     email: String,
     role: UserRole,
@@ -56,7 +56,7 @@ struct ListPage {
     address: String,
     role: Option<UserRole>,
     /// Open invitations; `None` if the viewer may not see them.
-    invitations: Option<Vec<Invited>>,
+    invitations: Option<Vec<InvitationRow>>,
     next_invitations: Option<String>,
     roles: [UserRole; 4],
     /// Roles that the viewer can give.
@@ -77,7 +77,7 @@ impl ListPage {
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
-    list(&visit, own(&visit), None).await
+    list(&visit, own_account(&visit), None).await
 }
 
 pub(super) async fn of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
@@ -96,11 +96,11 @@ pub(super) async fn list(visit: &Visit, account: ViewedAccount, link: Option<Str
     let after = visit.query.number("after").map(UserId);
     let email = EmailAddress::parse(&address).ok().map(|email| email.as_str().to_owned());
     // No person has an invalid address.
-    let is_wrong = !address.is_empty() && email.is_none();
-    let (people, has_more) = if is_wrong {
+    let is_invalid = !address.is_empty() && email.is_none();
+    let (people, has_more) = if is_invalid {
         (Vec::new(), false)
     } else {
-        visit.app().list_users(&visit.by, filter, after, PAGE_ROWS).await?
+        visit.app().list_users(&visit.requester, filter, after, PAGE_ROWS).await?
     };
     let role_name = role.map_or("", UserRole::as_str);
     let next = people.last().filter(|_| has_more);
@@ -110,17 +110,17 @@ pub(super) async fn list(visit: &Visit, account: ViewedAccount, link: Option<Str
     let after = visit.query.number("invited_after").map(InvitationId);
     let filter = InvitationFilter { email, role };
     let found =
-        visit.app().list_invitations(&visit.by, Some(account.id), filter, after, PAGE_ROWS).await.ok();
+        visit.app().list_invitations(&visit.requester, Some(account.id), filter, after, PAGE_ROWS).await.ok();
     let next_invitations = match &found {
         Some((found, true)) => found.last().map(|last| {
             query(&[("q", &address), ("role", role_name), ("invited_after", &last.id.to_string())])
         }),
         _ => None,
     };
-    let invitations = found.map(|(found, _)| found.into_iter().map(invited).collect());
+    let invitations = found.map(|(found, _)| found.into_iter().map(invitation_row).collect());
     let rows = people.into_iter().map(|user| row(visit, user)).collect();
     let roles = UserRole::ALL;
-    let grantable = grantable_roles(&visit.by.actor);
+    let grantable = grantable_roles(&visit.requester.actor);
     page(&ListPage {
         layout,
         account,
@@ -136,13 +136,13 @@ pub(super) async fn list(visit: &Visit, account: ViewedAccount, link: Option<Str
     })
 }
 
-fn invited(one: Invitation) -> Invited {
-    Invited {
-        id: one.id.0,
-        email: one.email,
-        role: one.role,
-        is_operator: one.operator,
-        expires_at: When(one.expires_at),
+fn invitation_row(invitation: Invitation) -> InvitationRow {
+    InvitationRow {
+        id: invitation.id.0,
+        email: invitation.email,
+        role: invitation.role,
+        is_operator: invitation.operator,
+        expires_at: When(invitation.expires_at),
     }
 }
 
@@ -153,7 +153,7 @@ fn row(visit: &Visit, user: User) -> Row {
         is_operator: user.operator,
         has_totp: user.totp_seed.is_some(),
         is_self: user.id == visit.person.user.id,
-        is_changeable: may_change_user(&visit.by.actor, &user),
+        is_changeable: may_change_user(&visit.requester.actor, &user),
         last_sign_in_at: user.last_sign_in_at.map(When),
         name: user.name,
         email: user.email,

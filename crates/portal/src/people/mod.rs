@@ -15,7 +15,7 @@ use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
 use change::invite_to_customer;
 
-fn own(visit: &Visit) -> ViewedAccount {
+fn own_account(visit: &Visit) -> ViewedAccount {
     ViewedAccount::own(visit, Section::People)
 }
 

@@ -7,15 +7,15 @@ use postroad_model::{UserId, UserSessionId};
 use postroad_store::{User, UserFilter, UserSession};
 
 use crate::answer::{Answer, page_with};
+use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
-use crate::shown::When;
 use crate::visit::{Form, Visit};
 
 /// Maximum number of sessions on the page; more than a person can have.
-const SESSIONS_SHOWN: usize = 100;
+const SESSION_ROWS_MAX: usize = 100;
 
 struct SessionRow {
     id: i64,
@@ -55,7 +55,7 @@ struct PersonPage {
     outcome: Outcome,
 }
 
-fn path(person: i64, done: &str) -> String {
+fn page_path(person: i64, done: &str) -> String {
     format!("/account/people/{person}?done={done}")
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn show(Path(person): Path<i64>, visit: Visit) -> Answer {
 
 async fn page_of(visit: &Visit, id: UserId, outcome: Outcome) -> Answer {
     // This call checks the permission too.
-    let (sessions, _) = visit.app().list_sessions_of(&visit.by, id, None, SESSIONS_SHOWN).await?;
+    let (sessions, _) = visit.app().list_sessions_of(&visit.requester, id, None, SESSION_ROWS_MAX).await?;
     let user = find(visit, id).await?;
     let title = if user.name.is_empty() { &user.email } else { &user.name };
     let layout = visit.layout(title, Section::People).await?;
@@ -78,7 +78,7 @@ async fn page_of(visit: &Visit, id: UserId, outcome: Outcome) -> Answer {
             role: user.role.to_string(),
             version: user.version,
             is_self: user.id == visit.person.user.id,
-            is_changeable: may_change_user(&visit.by.actor, &user),
+            is_changeable: may_change_user(&visit.requester.actor, &user),
             is_operator: user.operator,
             has_app: user.totp_seed.is_some(),
             last_sign_in_at: user.last_sign_in_at.map(When),
@@ -100,10 +100,10 @@ async fn page_of(visit: &Visit, id: UserId, outcome: Outcome) -> Answer {
 /// Finds a person in the list of people, which is in the order of their ids.
 async fn find(visit: &Visit, id: UserId) -> Result<User, Problem> {
     let own = visit.person.user.account_id;
-    let account_id = (!visit.by.actor.is_operator()).then_some(own);
+    let account_id = (!visit.requester.actor.is_operator()).then_some(own);
     let filter = UserFilter { account_id, ..UserFilter::default() };
     let after = Some(UserId(id.0.saturating_sub(1)));
-    let (found, _) = visit.app().list_users(&visit.by, filter, after, 1).await?;
+    let (found, _) = visit.app().list_users(&visit.requester, filter, after, 1).await?;
     found.into_iter().find(|user| user.id == id).ok_or(Problem::NotFound)
 }
 
@@ -125,42 +125,42 @@ pub(super) async fn update(Path(person): Path<i64>, form: Form) -> Answer {
         role: None,
         operator: fields.is_ticked("has_operator").then(|| fields.is_ticked("operator")),
     };
-    match visit.app().update_user(&visit.by, UserId(person), change).await {
-        Ok(_) => Ok(see_other(&path(person, "saved"))),
-        Err(refusal) => again(&visit, person, refusal.into()).await,
+    match visit.app().update_user(&visit.requester, UserId(person), change).await {
+        Ok(_) => Ok(see_other(&page_path(person, "saved"))),
+        Err(refusal) => show_refused(&visit, person, refusal.into()).await,
     }
 }
 
 pub(super) async fn end_session(Path(person): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let session = fields.number("id").map(UserSessionId).ok_or(Problem::NotFound)?;
-    match visit.app().revoke_sessions_of(&visit.by, UserId(person), Some(session)).await {
-        Ok(_) => Ok(see_other(&path(person, "ended"))),
-        Err(refusal) => again(&visit, person, refusal.into()).await,
+    match visit.app().revoke_sessions_of(&visit.requester, UserId(person), Some(session)).await {
+        Ok(_) => Ok(see_other(&page_path(person, "ended"))),
+        Err(refusal) => show_refused(&visit, person, refusal.into()).await,
     }
 }
 
 /// Creates a link for a new password and shows it: the operator passes it on.
 pub(super) async fn reset_link(Path(person): Path<i64>, form: Form) -> Answer {
     let visit = &form.visit;
-    match visit.app().reset_link_of(&visit.by, UserId(person)).await {
+    match visit.app().reset_link_of(&visit.requester, UserId(person)).await {
         Ok(link) => {
             page_of(visit, UserId(person), Outcome { reset_link: Some(link), ..Outcome::default() }).await
         }
-        Err(refusal) => again(visit, person, refusal.into()).await,
+        Err(refusal) => show_refused(visit, person, refusal.into()).await,
     }
 }
 
 pub(super) async fn disable_app(Path(person): Path<i64>, form: Form) -> Answer {
     let visit = &form.visit;
-    match visit.app().disable_totp_of(&visit.by, UserId(person)).await {
-        Ok(()) => Ok(see_other(&path(person, "app-off"))),
-        Err(refusal) => again(visit, person, refusal.into()).await,
+    match visit.app().disable_totp_of(&visit.requester, UserId(person)).await {
+        Ok(()) => Ok(see_other(&page_path(person, "app-off"))),
+        Err(refusal) => show_refused(visit, person, refusal.into()).await,
     }
 }
 
 /// The page with the reason why the form was refused.
-async fn again(visit: &Visit, person: i64, problem: Problem) -> Answer {
+async fn show_refused(visit: &Visit, person: i64, problem: Problem) -> Answer {
     let problem = Some(problem.into_form_text()?);
     page_of(visit, UserId(person), Outcome { problem, ..Outcome::default() }).await
 }

@@ -11,10 +11,10 @@ use postroad_store::{SourceCounts, SourceDay};
 use super::list::{AddressRow, address_row};
 use crate::answer::{Answer, page};
 use crate::chart::{Bar, Part, bars};
+use crate::display::{count, percent};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
 use crate::query::query;
-use crate::shown::{count, percent};
 use crate::visit::Visit;
 
 /// Maximum number of days in the chart: the newest ones.
@@ -55,9 +55,9 @@ struct AddressPage {
 
 pub(super) async fn show(visit: Visit) -> Answer {
     let address: IpAddr = visit.query.text("address").parse().map_err(|_| Problem::NotFound)?;
-    let (days, _) = visit.app().pool_address_history(&visit.by, address, None, HISTORY_MAX).await?;
+    let (days, _) = visit.app().pool_address_history(&visit.requester, address, None, HISTORY_MAX).await?;
     let (pools, _) =
-        visit.app().list_ip_pools(&visit.by, PoolFilter::default(), None, usize::MAX - 1).await?;
+        visit.app().list_ip_pools(&visit.requester, PoolFilter::default(), None, usize::MAX - 1).await?;
     let (pool, view) = find(&pools, address.to_canonical()).ok_or(Problem::NotFound)?;
     let layout = visit.layout(&address.to_string(), Section::Pools).await?;
     let provider = visit.query.filled("provider").map(ToOwned::to_owned);

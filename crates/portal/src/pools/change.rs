@@ -20,15 +20,15 @@ pub(super) async fn create(form: Form) -> Answer {
     let name = fields.text("name").to_owned();
     let account = fields.number("account").map(AccountId);
     let request = NewPoolRequest { name, shared: fields.is_ticked("shared"), account, idempotency_key: None };
-    visit.app().create_ip_pool(&visit.by, request).await?;
-    Ok(to_list("created"))
+    visit.app().create_ip_pool(&visit.requester, request).await?;
+    Ok(redirect_to_list("created"))
 }
 
 pub(super) async fn delete(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let id = fields.number("pool").map(PoolId).ok_or(Problem::NotFound)?;
-    visit.app().delete_ip_pool(&visit.by, id).await?;
-    Ok(to_list("removed"))
+    visit.app().delete_ip_pool(&visit.requester, id).await?;
+    Ok(redirect_to_list("removed"))
 }
 
 pub(super) async fn add_address(form: Form) -> Answer {
@@ -39,12 +39,12 @@ pub(super) async fn add_address(form: Form) -> Answer {
         pool: fields.number("pool").map(PoolId).ok_or(Problem::NotFound)?,
         address,
         helo: fields.text("helo").to_owned(),
-        weight: weight(&fields)?.unwrap_or(1),
+        weight: read_weight(&fields)?.unwrap_or(1),
         warm_up: fields.is_ticked("warm_up"),
         idempotency_key: None,
     };
-    visit.app().add_pool_address(&visit.by, new).await?;
-    Ok(to_list("created"))
+    visit.app().add_pool_address(&visit.requester, new).await?;
+    Ok(redirect_to_list("created"))
 }
 
 pub(super) async fn update_address(form: Form) -> Answer {
@@ -53,29 +53,29 @@ pub(super) async fn update_address(form: Form) -> Answer {
     let change = AddressChange {
         if_version: fields.number("version"),
         helo: fields.filled("helo").map(ToOwned::to_owned),
-        weight: weight(&fields)?,
+        weight: read_weight(&fields)?,
     };
-    visit.app().update_pool_address(&visit.by, address, change).await?;
+    visit.app().update_pool_address(&visit.requester, address, change).await?;
     let query = query(&[("address", &address.to_string()), ("done", "saved")]);
     Ok(see_other(&format!("{LIST}/address{query}")))
 }
 
 pub(super) async fn remove_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
-    visit.app().remove_pool_address(&visit.by, read_address(&fields)?).await?;
-    Ok(to_list("removed"))
+    visit.app().remove_pool_address(&visit.requester, read_address(&fields)?).await?;
+    Ok(redirect_to_list("removed"))
 }
 
-pub(super) async fn warm_up(form: Form) -> Answer {
+pub(super) async fn change_warm_up(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let wanted = WarmUpChange::ALL.into_iter().find(|(name, _)| *name == fields.text("act"));
     let (_, change) = wanted.ok_or_else(|| Problem::Invalid("Choose what to do.".to_owned()))?;
-    visit.app().change_warm_up(&visit.by, read_address(&fields)?, change).await?;
-    Ok(to_list("saved"))
+    visit.app().change_warm_up(&visit.requester, read_address(&fields)?, change).await?;
+    Ok(redirect_to_list("saved"))
 }
 
-/// Returns to the list.
-fn to_list(notice: &str) -> Response {
+/// Redirects to the list, which shows the notice.
+fn redirect_to_list(notice: &str) -> Response {
     see_other(&format!("{LIST}?done={notice}"))
 }
 
@@ -83,7 +83,7 @@ fn read_address(fields: &Fields) -> Result<IpAddr, Problem> {
     fields.text("address").parse().map_err(|_| Problem::NotFound)
 }
 
-fn weight(fields: &Fields) -> Result<Option<u32>, Problem> {
+fn read_weight(fields: &Fields) -> Result<Option<u32>, Problem> {
     let number = fields.filled("weight").map(str::parse).transpose();
     number.map_err(|_| Problem::Invalid("The weight is a whole number from 1 on.".to_owned()))
 }

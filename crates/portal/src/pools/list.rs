@@ -5,9 +5,9 @@ use postroad_app::ip_pools::{AddressView, PoolFilter, PoolView, WarmUpState};
 use postroad_model::{AccountId, PoolId};
 
 use crate::answer::{Answer, page};
+use crate::display::count;
 use crate::layout::{Layout, Section};
 use crate::query::query;
-use crate::shown::count;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
@@ -69,7 +69,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
         name: Some(q.clone()).filter(|name| !name.is_empty()),
         shared: visit.query.yes_or_no("shared"),
     };
-    let (found, has_more) = visit.app().list_ip_pools(&visit.by, filter, after, PAGE_ROWS).await?;
+    let (found, has_more) = visit.app().list_ip_pools(&visit.requester, filter, after, PAGE_ROWS).await?;
     let next = found.last().filter(|_| has_more).map(|last| {
         let after = last.pool.id.to_string();
         query(&[("q", &q), ("shared", &shared), ("account", &account), ("after", &after)])

@@ -19,5 +19,5 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/account/pools/address", get(address::show).and_post(change::add_address))
         .route("/account/pools/address/update", post(change::update_address))
         .route("/account/pools/address/remove", post(change::remove_address))
-        .route("/account/pools/address/warm_up", post(change::warm_up))
+        .route("/account/pools/address/warm_up", post(change::change_warm_up))
 }

@@ -11,34 +11,34 @@ use crate::visit::{Form, Visit};
 
 const SAVED: &str = "/account/you?done=saved";
 
-async fn saved_or_refused<T>(visit: &Visit, done: Result<T, UserRefusal>) -> Answer {
-    match done {
+async fn answer_change<T>(visit: &Visit, result: Result<T, UserRefusal>) -> Answer {
+    match result {
         Ok(_) => Ok(see_other(SAVED)),
-        Err(refusal) => refused(visit, refusal).await,
+        Err(refusal) => show_refused(visit, refusal).await,
     }
 }
 
-async fn refused(visit: &Visit, refusal: UserRefusal) -> Answer {
+async fn show_refused(visit: &Visit, refusal: UserRefusal) -> Answer {
     let problem = Some(Problem::from(refusal).into_form_text()?);
     page_of(visit, Outcome { problem, ..Outcome::default() }).await
 }
 
-pub(super) async fn name(form: Form) -> Answer {
+pub(super) async fn rename(form: Form) -> Answer {
     let visit = &form.visit;
-    saved_or_refused(visit, visit.app().rename_self(&visit.person, form.fields.text("name")).await).await
+    answer_change(visit, visit.app().rename_self(&visit.person, form.fields.text("name")).await).await
 }
 
-pub(super) async fn password(form: Form) -> Answer {
+pub(super) async fn change_password(form: Form) -> Answer {
     let (visit, fields) = (&form.visit, &form.fields);
     let changed = visit.app().change_password(&visit.person, fields.raw("old"), fields.raw("new")).await;
-    saved_or_refused(visit, changed).await
+    answer_change(visit, changed).await
 }
 
 pub(super) async fn propose_app(form: Form) -> Answer {
     let visit = &form.visit;
     match visit.app().propose_totp(&visit.person).await {
         Ok(proposed) => page_of(visit, Outcome { proposed: Some(proposed), ..Outcome::default() }).await,
-        Err(refusal) => refused(visit, refusal).await,
+        Err(refusal) => show_refused(visit, refusal).await,
     }
 }
 
@@ -46,13 +46,13 @@ pub(super) async fn enable_app(form: Form) -> Answer {
     let visit = &form.visit;
     match visit.app().enable_totp(&visit.person, form.fields.text("code")).await {
         Ok(codes) => page_of(visit, Outcome { codes, ..Outcome::default() }).await,
-        Err(refusal) => refused(visit, refusal).await,
+        Err(refusal) => show_refused(visit, refusal).await,
     }
 }
 
 pub(super) async fn disable_app(form: Form) -> Answer {
     let visit = &form.visit;
-    saved_or_refused(visit, visit.app().disable_totp(&visit.person, form.fields.text("code")).await).await
+    answer_change(visit, visit.app().disable_totp(&visit.person, form.fields.text("code")).await).await
 }
 
 /// Ends the session that the field `id` names; without that field, all sessions except the current one.
@@ -60,9 +60,8 @@ pub(super) async fn end_session(form: Form) -> Answer {
     let visit = &form.visit;
     match form.fields.number("id") {
         Some(id) => {
-            saved_or_refused(visit, visit.app().revoke_own_session(&visit.person, UserSessionId(id)).await)
-                .await
+            answer_change(visit, visit.app().revoke_own_session(&visit.person, UserSessionId(id)).await).await
         }
-        None => saved_or_refused(visit, visit.app().revoke_other_sessions(&visit.person).await).await,
+        None => answer_change(visit, visit.app().revoke_other_sessions(&visit.person).await).await,
     }
 }

@@ -14,8 +14,8 @@ use crate::state::PortalState;
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/account/you", get(show::show))
-        .route("/account/you/name", post(change::name))
-        .route("/account/you/password", post(change::password))
+        .route("/account/you/name", post(change::rename))
+        .route("/account/you/password", post(change::change_password))
         .route("/account/you/app", post(change::propose_app))
         .route("/account/you/app/enable", post(change::enable_app))
         .route("/account/you/app/disable", post(change::disable_app))

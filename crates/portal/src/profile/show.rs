@@ -6,8 +6,8 @@ use postroad_app::users::ProposedTotp;
 
 use super::qr_code;
 use crate::answer::{Answer, page_with};
+use crate::display::When;
 use crate::layout::{Layout, Section};
-use crate::shown::When;
 use crate::visit::Visit;
 
 struct SessionRow {
@@ -30,7 +30,7 @@ pub(super) struct Outcome {
 
 #[derive(Template)]
 #[template(path = "profile/show.html")]
-struct OwnPage {
+struct ProfilePage {
     layout: Layout,
     name: String,
     email: String,
@@ -63,7 +63,7 @@ pub(super) async fn page_of(visit: &Visit, outcome: Outcome) -> Answer {
     });
     let has_app = person.user.totp_seed.is_some() || !outcome.codes.is_empty();
     let status = if outcome.problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
-    let page = OwnPage {
+    let page = ProfilePage {
         layout,
         name: person.user.name.clone(),
         email: person.user.email.clone(),

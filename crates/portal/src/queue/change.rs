@@ -11,14 +11,14 @@ use crate::visit::Form;
 
 pub(super) async fn suspend(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
-    let request = gates::read(&fields).map_err(Problem::Invalid)?;
-    visit.app().suspend_queue_as(&visit.by, ServerId(server), request).await?;
+    let request = gates::read_request(&fields).map_err(Problem::Invalid)?;
+    visit.app().suspend_queue_as(&visit.requester, ServerId(server), request).await?;
     visit.state.queue.refresh().await?;
     Ok(see_other(&format!("/servers/{server}/queue?done=gated")))
 }
 
 pub(super) async fn resume(Path(server): Path<i64>, form: Form) -> Answer {
-    form.visit.app().resume_queue_as(&form.visit.by, ServerId(server)).await?;
+    form.visit.app().resume_queue_as(&form.visit.requester, ServerId(server)).await?;
     form.visit.state.queue.refresh().await?;
     Ok(see_other(&format!("/servers/{server}/queue?done=lifted")))
 }

@@ -7,12 +7,12 @@ use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
 use postroad_store::{QueueEntry, ServerQueue};
 
 use crate::answer::{Answer, page};
+use crate::display::{StatusBadge, When, count, elapsed};
 use crate::gates::GateRow;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::query::query;
 use crate::sentence::Sentence;
-use crate::shown::{StatusBadge, When, count, elapsed};
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
@@ -111,7 +111,7 @@ fn at_least(number: u64, totals: ServerQueue) -> String {
 fn row(visit: &Visit, entry: QueueEntry, now: Timestamp) -> Row {
     Row {
         id: entry.message_id.0,
-        why: Sentence(visit.state.queue.why(&entry, Reader::Server(entry.server_id), now)),
+        why: Sentence(visit.state.queue.explain_wait(&entry, Reader::Server(entry.server_id), now)),
         status: StatusBadge(entry.status),
         attempts: entry.attempts,
         due_at: When(entry.due_at),

@@ -8,10 +8,10 @@ use postroad_app::domains::{DomainRefusal, DomainReports, ReportPeriod, SourceTo
 
 use crate::answer::{Answer, page};
 use crate::days::DayRange;
+use crate::display::{When, count, counted, percent};
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::problem::Problem;
-use crate::shown::{When, count, counted, percent};
 use crate::visit::Visit;
 
 const DAYS: [u32; 3] = [7, 30, 90];
@@ -91,7 +91,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
             filters.days.problem = Some("The period should end after it begins.".to_owned());
         } else {
             let period = ReportPeriod { from: Some(from), to: Some(to) };
-            match visit.app().domain_reports_as(&visit.by, (&caller).into(), &domain, period).await {
+            match visit.app().domain_reports_as(&visit.requester, (&caller).into(), &domain, period).await {
                 Ok(sums) => report = Some(report_of(&sums)),
                 Err(DomainRefusal::NotVerified) => is_unverified = true,
                 Err(refusal) => return Err(Problem::from(refusal)),

@@ -6,11 +6,11 @@ use postroad_app::{Caller, LookupError, MessageDetail, SearchRequest};
 use postroad_model::{CredentialId, MessageId};
 use postroad_store::SearchItem;
 
+use crate::display::StatusBadge;
 use crate::messages::newest_rows::NewestRows;
 use crate::messages::{TimelineRow, rows};
 use crate::problem::Problem;
 use crate::query::query;
-use crate::shown::StatusBadge;
 use crate::visit::Visit;
 
 /// Number of newest messages that are searched for the awaited one.
@@ -18,14 +18,14 @@ const SEARCHED_MAX: usize = 20;
 
 /// Describes the message that a panel waits for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Awaited {
+pub(crate) struct AwaitedMessage {
     /// The newest message when the panel was made; 0 for none.
     since: MessageId,
     /// The key that sends the awaited message; `None` for any key.
     key: Option<CredentialId>,
 }
 
-impl Awaited {
+impl AwaitedMessage {
     /// A message accepted from now on.
     pub(crate) async fn from_now(
         visit: &Visit,
@@ -67,7 +67,7 @@ impl Awaited {
 }
 
 /// The panel as a page shows it.
-pub(crate) struct Arrival {
+pub(crate) struct ArrivalPanel {
     /// The awaited message, in words.
     pub(crate) awaited: &'static str,
     /// Address of the page with the panel; the script loads it to update the panel.
@@ -83,15 +83,15 @@ pub(crate) struct ArrivedMessage {
     pub(crate) status: StatusBadge,
 }
 
-impl Arrival {
+impl ArrivalPanel {
     /// The panel before its message arrives.
-    pub(crate) fn waiting(server: i64, awaited: Awaited) -> Self {
+    pub(crate) fn waiting(server: i64, awaited: AwaitedMessage) -> Self {
         let timeline = NewestRows::default();
         Self { awaited: awaited.words(), page: awaited.page(server), message: None, timeline }
     }
 
     /// The panel, with its message if that was accepted.
-    pub(super) async fn find(visit: &Visit, server: i64, awaited: Awaited) -> Result<Self, Problem> {
+    pub(super) async fn find(visit: &Visit, server: i64, awaited: AwaitedMessage) -> Result<Self, Problem> {
         let caller = visit.caller(server, Operation::MessagesTimeline).await?;
         let mut arrival = Self::waiting(server, awaited);
         let mut newer = newest(visit, &caller, SEARCHED_MAX).await?;

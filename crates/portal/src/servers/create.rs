@@ -16,7 +16,7 @@ pub(super) async fn submit(form: Form) -> Answer {
     let mode = ServerMode::parse(fields.text("mode")).unwrap_or(ServerMode::Live);
     let pool = fields.number("pool").map(PoolId);
     let request = NewServerRequest { account: None, name: name.clone(), mode, pool, idempotency_key: None };
-    match visit.app().create_server_as(&visit.by, request).await {
+    match visit.app().create_server_as(&visit.requester, request).await {
         Ok(created) => Ok(see_other(&format!("/servers/{}/keys?ceiling=servers", created.value.id))),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;

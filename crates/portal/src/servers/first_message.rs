@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::send::{ListEntry, MessageDraft, SendContext};
 
-use super::arrival::{Arrival, Awaited};
+use super::arrival::{ArrivalPanel, AwaitedMessage};
 use crate::answer::{Answer, page_with};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
@@ -23,7 +23,7 @@ const TEXT: &str = "Hello,\n\nthis message was sent from the portal. If you can 
 struct FirstMessagePage {
     layout: Layout,
     server: i64,
-    arrival: Arrival,
+    arrival: ArrivalPanel,
     since: i64,
     /// The fields of the form.
     from: String,
@@ -36,8 +36,8 @@ struct FirstMessagePage {
 /// has `since`, so reloading the page does not change the awaited message.
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
-    let Some(awaited) = Awaited::of_query(&visit) else {
-        let awaited = Awaited::from_now(&visit, &caller, None).await?;
+    let Some(awaited) = AwaitedMessage::of_query(&visit) else {
+        let awaited = AwaitedMessage::from_now(&visit, &caller, None).await?;
         return Ok(see_other(&awaited.page(server)));
     };
     let verified = find_verified_domain(&visit, &caller).await?;
@@ -50,9 +50,9 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 pub(super) async fn send(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::SendMessage).await?;
-    let awaited = match Awaited::of_number(fields.number("since")) {
+    let awaited = match AwaitedMessage::of_number(fields.number("since")) {
         Some(awaited) => awaited,
-        None => Awaited::from_now(&visit, &caller, None).await?,
+        None => AwaitedMessage::from_now(&visit, &caller, None).await?,
     };
     let draft = MessageDraft {
         to: vec![ListEntry { pointer: "/to".to_owned(), text: fields.text("to").into() }],
@@ -77,13 +77,13 @@ pub(super) async fn send(Path(server): Path<i64>, form: Form) -> Answer {
 async fn page_of(
     visit: &Visit,
     server: i64,
-    awaited: Awaited,
+    awaited: AwaitedMessage,
     from: String,
     to: String,
     problem: Option<String>,
 ) -> Answer {
     let (_, layout) = visit.server_layout(server, "First message", Section::Overview).await?;
-    let arrival = Arrival::find(visit, server, awaited).await?;
+    let arrival = ArrivalPanel::find(visit, server, awaited).await?;
     let status = if problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     let (once, since) = (once::new_once(), awaited.since());
     page_with(status, &FirstMessagePage { layout, server, arrival, since, from, to, problem, once })

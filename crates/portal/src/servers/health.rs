@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use postroad_app::CERTIFICATE_ENDS_SOON;
+use postroad_app::CERTIFICATE_WARNING_TIME;
 use postroad_app::access::Operation;
 use postroad_app::analytics::{Metric, SummaryQuery};
-use postroad_app::domains::{DomainSelection, DomainState, DomainView, LinkHost};
+use postroad_app::domains::{DomainSelection, DomainState, DomainView, LinkHostCheck};
 use postroad_app::ip_pools::{PoolFilter, WarmUpState};
 use postroad_model::{GateScope, Timestamp};
 use postroad_store::{Server, ServerQueue};
 
 use crate::analytics::{BOUNCE_RATE_MAX, COMPLAINT_RATE_MAX, JUDGED_MESSAGES_MIN};
+use crate::display::{count, elapsed, percent};
 use crate::operator::certificate_troubles;
 use crate::problem::Problem;
 use crate::sentence::Sentence;
-use crate::shown::{count, elapsed, percent};
 use crate::visit::Visit;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -66,19 +66,19 @@ pub(super) async fn read(visit: &Visit, server: &Server) -> Result<Health, Probl
 
 /// Figures of a server for the list of servers, and the number of its problems.
 #[derive(Default)]
-pub(super) struct Glance {
+pub(super) struct HealthSummary {
     pub(super) figures: Vec<Figure>,
     pub(super) problems: usize,
 }
 
 /// Like `read`, but without warm-ups, certificates and link hosts, because a list shows many servers.
-pub(super) async fn glance(visit: &Visit, id: i64) -> Result<Glance, Problem> {
+pub(super) async fn read_summary(visit: &Visit, id: i64) -> Result<HealthSummary, Problem> {
     let mut health = Health { figures: Vec::new(), troubles: Vec::new(), warm_ups: Vec::new() };
     health.add_rates(visit, id).await?;
     health.add_queue(visit, id).await?;
     health.add_failing_domains(visit, id).await?;
     health.add_webhooks(visit, id).await?;
-    Ok(Glance { figures: health.figures, problems: health.troubles.len() })
+    Ok(HealthSummary { figures: health.figures, problems: health.troubles.len() })
 }
 
 impl Health {
@@ -231,12 +231,13 @@ impl Health {
     fn add_link_host(&mut self, id: i64, view: &DomainView, now: Timestamp) {
         let name = &view.domain.name;
         let host = view.records.iter().find_map(|record| record.link_host.as_ref());
-        let Some(LinkHost { problem, certificate_expires_at }) = host else { return };
+        let Some(LinkHostCheck { problem, certificate_expires_at }) = host else { return };
         let path = format!("/servers/{id}/domains/{name}");
         if let Some(problem) = problem {
             let text = format!("Links in mail from {name} do not lead to its own host: {problem}.");
             self.add_trouble(text, "See the records", path);
-        } else if let Some(at) = certificate_expires_at.filter(|at| *at <= now.plus(CERTIFICATE_ENDS_SOON)) {
+        } else if let Some(at) = certificate_expires_at.filter(|at| *at <= now.plus(CERTIFICATE_WARNING_TIME))
+        {
             let text = format!(
                 "The certificate of track.{name} expires at {}; browsers refuse links in your mail from then on. Whoever runs \
                  this service has to renew it.",
@@ -287,7 +288,7 @@ impl Health {
     async fn add_warm_ups(&mut self, visit: &Visit, server: &Server) -> Result<(), Problem> {
         let account = Some(server.account_id);
         let filter = PoolFilter { account, ..PoolFilter::default() };
-        let (pools, _) = visit.app().list_ip_pools(&visit.by, filter, None, POOLS_MAX).await?;
+        let (pools, _) = visit.app().list_ip_pools(&visit.requester, filter, None, POOLS_MAX).await?;
         let used = pools.iter().filter(|view| match server.pool_id {
             Some(own) => view.pool.id == own,
             None => view.pool.shared,

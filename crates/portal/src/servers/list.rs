@@ -5,12 +5,12 @@ use axum::http::StatusCode;
 use postroad_model::{ServerId, ServerMode};
 use postroad_store::{Server, ServerFilter};
 
-use super::health::{Figure, Glance, glance};
-use super::{PoolChoice, pools_for};
+use super::health::{Figure, HealthSummary, read_summary};
+use super::{PoolChoice, list_pool_choices};
 use crate::answer::{Answer, page_with};
+use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::query::query;
-use crate::shown::When;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 20;
@@ -66,20 +66,20 @@ pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<Stri
         suspended: visit.query.yes_or_no("suspended"),
         ..visit.own_servers()
     };
-    let (servers, has_more) = visit.app().list_servers_as(&visit.by, filter, after, PAGE_ROWS).await?;
+    let (servers, has_more) = visit.app().list_servers_as(&visit.requester, filter, after, PAGE_ROWS).await?;
     let layout = visit.layout("Servers", Section::Servers).await?;
     let next = servers.last().filter(|_| has_more);
     let next =
         next.map(|last| query(&[("q", &q), ("suspended", &suspended), ("after", &last.id.to_string())]));
-    let pools = pools_for(visit, visit.person.user.account_id, None).await?;
+    let pools = list_pool_choices(visit, visit.person.user.account_id, None).await?;
     let mut rows = Vec::new();
     for server in servers {
-        let glance = glance(visit, server.id.0).await?;
-        rows.push(row(server, glance));
+        let summary = read_summary(visit, server.id.0).await?;
+        rows.push(row(server, summary));
     }
     let columns = rows.first().map(|row| row.figures.iter().map(|figure| figure.label.clone()).collect());
     let filter = ServerFilter { deleted: true, ..visit.own_servers() };
-    let (deleted, _) = visit.app().list_servers_as(&visit.by, filter, None, DELETED_ROWS).await?;
+    let (deleted, _) = visit.app().list_servers_as(&visit.requester, filter, None, DELETED_ROWS).await?;
     let deleted = deleted.into_iter().map(|server| DeletedRow {
         id: server.id.0,
         name: server.name,
@@ -90,14 +90,14 @@ pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<Stri
     page_with(status, &ListPage { layout, rows, columns, next, q, suspended, pools, deleted, problem, name })
 }
 
-fn row(server: Server, glance: Glance) -> Row {
+fn row(server: Server, summary: HealthSummary) -> Row {
     Row {
         id: server.id.0,
         name: server.name,
         is_development: server.mode == ServerMode::Development,
         suspended: server.suspended_reason,
         created_at: When(server.created_at),
-        figures: glance.figures,
-        problems: glance.problems,
+        figures: summary.figures,
+        problems: summary.problems,
     }
 }

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use axum::Router;
 
-pub(crate) use arrival::{Arrival, Awaited};
+pub(crate) use arrival::{ArrivalPanel, AwaitedMessage};
 pub(crate) use last_server::remember_last_server;
-pub(crate) use pools::{PoolChoice, pools_for};
+pub(crate) use pools::{PoolChoice, list_pool_choices};
 
 use crate::page_routes::{AndPost as _, get};
 use crate::state::PortalState;

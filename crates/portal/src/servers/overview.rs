@@ -10,11 +10,11 @@ use super::health::{self, Health};
 use crate::analytics::{self, Week};
 use crate::answer::{Answer, page};
 use crate::chart::Part;
+use crate::display::{StatusBadge, When};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::problem::Problem;
-use crate::shown::{StatusBadge, When};
 use crate::visit::Visit;
 
 const NEWEST_ROWS: usize = 8;
@@ -97,7 +97,7 @@ async fn steps(visit: &Visit, server: i64, has_messages: bool) -> Result<Vec<Ste
         revoked: Some(false),
         ..CredentialFilter::default()
     };
-    let (keys, _) = app.list_credentials_as(&visit.by, filter, None, 1).await?;
+    let (keys, _) = app.list_credentials_as(&visit.requester, filter, None, 1).await?;
     let caller = visit.caller(server, Operation::DomainsList).await?;
     let verified = find_verified_domain(visit, &caller).await?;
     let (webhooks, _) = app.list_webhooks(&caller, None, None, 1).await?;

@@ -19,7 +19,7 @@ pub(crate) struct PoolChoice {
 
 /// Pools that the account sees, or all for the operator. The shared pool is left out, because servers without a pool of
 /// their own send from it. The chosen pool is always among them, even if it is the shared one.
-pub(crate) async fn pools_for(
+pub(crate) async fn list_pool_choices(
     visit: &Visit,
     account: AccountId,
     chosen: Option<PoolId>,
@@ -27,12 +27,12 @@ pub(crate) async fn pools_for(
     let is_operator = visit.person.user.operator;
     let account = (!is_operator).then_some(account);
     let filter = PoolFilter { account, shared: Some(false), ..PoolFilter::default() };
-    let (mut pools, _) = visit.app().list_ip_pools(&visit.by, filter, None, POOLS_MAX).await?;
+    let (mut pools, _) = visit.app().list_ip_pools(&visit.requester, filter, None, POOLS_MAX).await?;
     // Without the chosen pool, the form would show the shared one, and saving would move the server there.
     if let Some(chosen) = chosen
         && pools.iter().all(|view| view.pool.id != chosen)
     {
-        pools.push(visit.app().find_ip_pool(&visit.by, Operation::IpPoolsGet, chosen).await?);
+        pools.push(visit.app().find_ip_pool(&visit.requester, Operation::IpPoolsGet, chosen).await?);
     }
     let choice = |pool: &postroad_store::Pool| PoolChoice {
         id: pool.id.0,

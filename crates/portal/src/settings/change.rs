@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
-use crate::refilled::refilled;
+use crate::refill::refill;
 use crate::visit::{Form, Visit};
 
 pub(super) async fn update(Path(server): Path<i64>, form: Form) -> Answer {
@@ -27,15 +27,15 @@ pub(super) async fn update(Path(server): Path<i64>, form: Form) -> Answer {
     };
     match changed {
         Ok(_) => Ok(see_other(&format!("/servers/{server}/settings?done=saved"))),
-        Err(problem) => again(&visit, server, "settings", &fields, problem).await,
+        Err(problem) => show_refused(&visit, server, "settings", &fields, problem).await,
     }
 }
 
 /// The page with the refused form as it was sent; `path` is the path of the form's action.
-async fn again(visit: &Visit, server: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
+async fn show_refused(visit: &Visit, server: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
     let text = problem.into_form_text()?;
     let page = page_of(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
-    refilled(page, &format!("/servers/{server}/{path}"), fields, &text).await
+    refill(page, &format!("/servers/{server}/{path}"), fields, &text).await
 }
 
 fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
@@ -55,7 +55,7 @@ fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
 }
 
 /// Sets the pool that mail leaves from; an empty field means the shared pool.
-pub(super) async fn pool(Path(server): Path<i64>, form: Form) -> Answer {
+pub(super) async fn save_pool(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let request = ServerUpdateRequest {
         if_version: fields.number("version"),
@@ -63,14 +63,14 @@ pub(super) async fn pool(Path(server): Path<i64>, form: Form) -> Answer {
         pool: fields.number("pool").map_or(Change::Clear, |pool| Change::Set(PoolId(pool))),
         ceilings: ServerChangeRequest::default(),
     };
-    match visit.app().update_server_as(&visit.by, ServerId(server), request).await {
+    match visit.app().update_server_as(&visit.requester, ServerId(server), request).await {
         Ok(_) => Ok(see_other(&format!("/servers/{server}/settings?done=saved"))),
-        Err(refusal) => again(&visit, server, "pool", &fields, refusal.into()).await,
+        Err(refusal) => show_refused(&visit, server, "pool", &fields, refusal.into()).await,
     }
 }
 
 /// Sets the ceilings for the server's keys. Ceilings of the operator and of the account are stored separately.
-pub(super) async fn ceilings(Path(server): Path<i64>, form: Form) -> Answer {
+pub(super) async fn save_ceilings(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let changed = match read_ceilings(&fields) {
         Ok(ceilings) => {
@@ -80,13 +80,17 @@ pub(super) async fn ceilings(Path(server): Path<i64>, form: Form) -> Answer {
                 pool: Change::Keep,
                 ceilings,
             };
-            visit.app().update_server_as(&visit.by, ServerId(server), request).await.map_err(Problem::from)
+            visit
+                .app()
+                .update_server_as(&visit.requester, ServerId(server), request)
+                .await
+                .map_err(Problem::from)
         }
         Err(text) => Err(Problem::Invalid(text)),
     };
     match changed {
         Ok(_) => Ok(see_other(&format!("/servers/{server}/settings?done=saved"))),
-        Err(problem) => again(&visit, server, "ceilings", &fields, problem).await,
+        Err(problem) => show_refused(&visit, server, "ceilings", &fields, problem).await,
     }
 }
 
@@ -114,26 +118,26 @@ fn read_number(fields: &Fields, name: &str, label: &str) -> Result<Change<i64>, 
 
 pub(super) async fn suspend(Path(server): Path<i64>, form: Form) -> Answer {
     let reason = Some(form.fields.text("reason").to_owned());
-    form.visit.app().set_server_suspension_as(&form.visit.by, ServerId(server), reason).await?;
+    form.visit.app().set_server_suspension_as(&form.visit.requester, ServerId(server), reason).await?;
     Ok(see_other(&format!("/servers/{server}/settings?done=suspended")))
 }
 
 pub(super) async fn resume(Path(server): Path<i64>, form: Form) -> Answer {
-    form.visit.app().set_server_suspension_as(&form.visit.by, ServerId(server), None).await?;
+    form.visit.app().set_server_suspension_as(&form.visit.requester, ServerId(server), None).await?;
     Ok(see_other(&format!("/servers/{server}/settings?done=resumed")))
 }
 
 pub(super) async fn restore(Path(server): Path<i64>, form: Form) -> Answer {
-    form.visit.app().restore_server(&form.visit.by, ServerId(server)).await?;
+    form.visit.app().restore_server(&form.visit.requester, ServerId(server)).await?;
     Ok(see_other(&format!("/servers/{server}?done=restored")))
 }
 
 pub(super) async fn delete(Path(server): Path<i64>, form: Form) -> Answer {
-    let record = form.visit.app().find_server_as(&form.visit.by, ServerId(server)).await?;
+    let record = form.visit.app().find_server_as(&form.visit.requester, ServerId(server)).await?;
     if form.fields.text("name") != record.name {
         let text = "Type the name of the server to delete it. Nothing was changed.";
         return Err(Problem::Invalid(text.to_owned()));
     }
-    form.visit.app().delete_server(&form.visit.by, ServerId(server)).await?;
+    form.visit.app().delete_server(&form.visit.requester, ServerId(server)).await?;
     Ok(see_other("/servers?done=removed"))
 }

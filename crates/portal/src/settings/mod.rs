@@ -13,8 +13,8 @@ use crate::state::PortalState;
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/servers/{server}/settings", get(show::show).and_post(change::update))
-        .route("/servers/{server}/pool", post(change::pool))
-        .route("/servers/{server}/ceilings", post(change::ceilings))
+        .route("/servers/{server}/pool", post(change::save_pool))
+        .route("/servers/{server}/ceilings", post(change::save_ceilings))
         .route("/servers/{server}/suspend", post(change::suspend))
         .route("/servers/{server}/resume", post(change::resume))
         .route("/servers/{server}/delete", post(change::delete))

@@ -7,10 +7,10 @@ use postroad_model::ServerMode;
 use postroad_store::Ceilings;
 
 use crate::answer::{Answer, page_with};
+use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
-use crate::servers::{PoolChoice, pools_for};
-use crate::shown::When;
+use crate::servers::{PoolChoice, list_pool_choices};
 use crate::visit::Visit;
 
 /// Ceilings for the server's keys, as fields of the form; empty for none.
@@ -82,9 +82,9 @@ pub(super) async fn page_of(
     ceiling_texts.extend(ceilings.hourly_limit.map(|limit| format!("{limit} messages an hour")));
     ceiling_texts.extend(ceilings.bodies_days.map(|days| format!("content kept {days} days")));
     ceiling_texts.extend(ceilings.messages_days.map(|days| format!("messages kept {days} days")));
-    let pools = pools_for(visit, record.account_id, record.pool_id).await?;
-    let set = &record.set_ceilings;
-    let own = if visit.by.actor.is_operator() { &set.operator } else { &set.account };
+    let pools = list_pool_choices(visit, record.account_id, record.pool_id).await?;
+    let by_setter = &record.ceilings_by_setter;
+    let own = if visit.requester.actor.is_operator() { &by_setter.operator } else { &by_setter.account };
     let own_ceilings = CeilingFields::of(own);
     page_with(
         status,

@@ -7,7 +7,7 @@ use crate::problem::Problem;
 pub(super) async fn submit(request: OpenRequest) -> Answer {
     let (token, next) = (request.fields.text("token"), request.fields.text("next"));
     match request.app().sign_in_with_code(token, request.fields.text("code"), &request.visitor).await {
-        Ok(session) => Ok(request.signed_in(&session, next)),
+        Ok(session) => Ok(request.begin_session(&session, next)),
         Err(refusal) => form(token, next, Some(Problem::from(refusal).into_form_text()?)),
     }
 }

@@ -10,5 +10,5 @@ pub(super) async fn submit(request: OpenRequest) -> Answer {
         return Err(Problem::NotFound);
     }
     let session = request.app().sign_in_as_developer(&request.visitor).await?;
-    Ok(request.signed_in(&session, request.fields.text("next")))
+    Ok(request.begin_session(&session, request.fields.text("next")))
 }

@@ -58,20 +58,20 @@ impl OpenRequest {
 
     /// First page of a new person: the authenticator app if its box is ticked, else `next`.
     pub(super) fn first_page<'a>(&self, next: &'a str) -> &'a str {
-        if self.fields.is_ticked(APP) { "/account/you#app" } else { next }
+        if self.fields.is_ticked(APP_CHECK_BOX) { "/account/you#app" } else { next }
     }
 
     /// The check box in the forms of new people; still ticked if a form with the tick was refused.
     pub(super) fn app_check_box(&self) -> CheckBox {
         CheckBox {
-            name: APP,
+            name: APP_CHECK_BOX,
             label: "Also ask for a code of an authenticator app when I sign in (set up on the next page)",
-            is_ticked: self.fields.is_ticked(APP),
+            is_ticked: self.fields.is_ticked(APP_CHECK_BOX),
         }
     }
 
-    /// Sets the session cookie and continues to `next`.
-    pub(super) fn signed_in(&self, session: &NewSession, next: &str) -> Response {
+    /// Sets the session cookie and redirects to `next`.
+    pub(super) fn begin_session(&self, session: &NewSession, next: &str) -> Response {
         let mut response = see_other(own_path(next));
         session::begin(&mut response, self.peer, session, self.app().now());
         response
@@ -103,7 +103,7 @@ pub(super) struct CheckBox {
 }
 
 /// Name of the check box in the forms of new people.
-const APP: &str = "app";
+const APP_CHECK_BOX: &str = "app";
 
 /// Facts for the button that `postroad dev` shows to callers on the same machine.
 pub(super) struct Developer {

@@ -13,7 +13,7 @@ pub(super) async fn submit(request: OpenRequest) -> Answer {
     let fields = &request.fields;
     let (token, name) = (fields.text("token"), fields.text("name"));
     match request.app().accept_invitation(token, name, fields.raw("password"), &request.visitor).await {
-        Ok(session) => Ok(request.signed_in(&session, request.first_page("/"))),
+        Ok(session) => Ok(request.begin_session(&session, request.first_page("/"))),
         Err(refusal) => form(&request, token, name, Some(Problem::from(refusal).into_form_text()?)).await,
     }
 }

@@ -1,6 +1,6 @@
 //! Signing in with e-mail address and password, or by the link that `postroad dev` prints.
 
-use postroad_app::users::{SignIn, SignInRequest};
+use postroad_app::users::{SignInOutcome, SignInRequest};
 
 use super::code;
 use super::form::{Developer, Field, FormPage, OpenRequest};
@@ -19,7 +19,7 @@ pub(super) async fn show(request: OpenRequest) -> Answer {
         return form(&request, "", request.query.text("next"), None);
     }
     match request.app().sign_in_by_link(token, &request.visitor).await {
-        Ok(session) => Ok(request.signed_in(&session, "/")),
+        Ok(session) => Ok(request.begin_session(&session, "/")),
         Err(refusal) => form(&request, "", "", Some(Problem::from(refusal).into_form_text()?)),
     }
 }
@@ -29,8 +29,8 @@ pub(super) async fn submit(request: OpenRequest) -> Answer {
     let credentials =
         SignInRequest { email: email.to_owned(), password: request.fields.raw("password").to_owned() };
     match request.app().sign_in(credentials, &request.visitor).await {
-        Ok(SignIn::Done(session)) => Ok(request.signed_in(&session, next)),
-        Ok(SignIn::NeedsCode { token }) => code::form(&token, next, None),
+        Ok(SignInOutcome::Done(session)) => Ok(request.begin_session(&session, next)),
+        Ok(SignInOutcome::NeedsCode { token }) => code::form(&token, next, None),
         Err(refusal) => form(&request, email, next, Some(Problem::from(refusal).into_form_text()?)),
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn submit(request: OpenRequest) -> Answer {
         };
     }
     match request.app().reset_password(token, request.fields.raw("password"), &request.visitor).await {
-        Ok(Some(session)) => Ok(request.signed_in(&session, "/")),
+        Ok(Some(session)) => Ok(request.begin_session(&session, "/")),
         // A person with an authenticator app signs in with a code.
         Ok(None) => Ok(see_other("/sign_in?done=saved")),
         Err(refusal) => choose_password(token, Some(Problem::from(refusal).into_form_text()?)),

@@ -14,7 +14,7 @@ pub(super) async fn submit(request: OpenRequest) -> Answer {
     let fields = &request.fields;
     let (token, account, email) = (fields.text("token"), fields.text("account"), fields.text("email"));
     match request.app().set_up(token, account, email, fields.raw("password"), &request.visitor).await {
-        Ok(session) => Ok(request.signed_in(&session, request.first_page("/servers"))),
+        Ok(session) => Ok(request.begin_session(&session, request.first_page("/servers"))),
         Err(refusal) => form(&request, token, account, email, Some(Problem::from(refusal).into_form_text()?)),
     }
 }

@@ -16,7 +16,7 @@ use crate::visit::Visit;
 const PIECE_ROWS: usize = 500;
 
 /// Position at which the next piece begins.
-enum Rest {
+enum Position {
     /// In the order of addresses.
     All { after: Option<String> },
     /// Newest first.
@@ -26,7 +26,7 @@ enum Rest {
 struct Export {
     app: App,
     server_id: ServerId,
-    rest: Rest,
+    position: Position,
     is_first: bool,
 }
 
@@ -35,30 +35,34 @@ pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answe
     let caller = visit.caller(server, Operation::SuppressionsExport).await?;
     let filters = Filters::read(&visit.query, &visit.zone);
     filters.days.check()?;
-    let rest =
-        if filters.is_set() { Rest::Selected { filters, after: None } } else { Rest::All { after: None } };
-    let start = Some(Export { app: visit.app().clone(), server_id: caller.server_id, rest, is_first: true });
+    let position = if filters.is_set() {
+        Position::Selected { filters, after: None }
+    } else {
+        Position::All { after: None }
+    };
+    let start =
+        Some(Export { app: visit.app().clone(), server_id: caller.server_id, position, is_first: true });
     let body = Body::from_stream(stream::try_unfold(start, next_piece));
     Ok(download("text/csv; charset=utf-8", "suppressions.csv", body))
 }
 
 async fn next_piece(export: Option<Export>) -> Result<Option<(Bytes, Option<Export>)>, StoreError> {
-    let Some(Export { app, server_id, rest, is_first }) = export else { return Ok(None) };
-    let (csv, rest) = match rest {
-        Rest::All { after } => {
+    let Some(Export { app, server_id, position, is_first }) = export else { return Ok(None) };
+    let (csv, position) = match position {
+        Position::All { after } => {
             let page = app.export_suppressions(server_id, after, PIECE_ROWS).await?;
-            (page.csv, page.next.map(|after| Rest::All { after: Some(after) }))
+            (page.csv, page.next.map(|after| Position::All { after: Some(after) }))
         }
-        Rest::Selected { filters, after } => {
+        Position::Selected { filters, after } => {
             let selection = filters.selection();
             let (csv, next) =
                 app.export_selected_suppressions(server_id, selection, after, PIECE_ROWS).await?;
-            (csv, next.map(|after| Rest::Selected { filters, after: Some(after) }))
+            (csv, next.map(|after| Position::Selected { filters, after: Some(after) }))
         }
     };
     // Every piece has a header line; the file gets only the first.
     let text =
         if is_first { csv } else { csv.split_once('\n').map_or(String::new(), |(_, rows)| rows.to_owned()) };
-    let rest = rest.map(|rest| Export { app, server_id, rest, is_first: false });
-    Ok(Some((text.into(), rest)))
+    let position = position.map(|position| Export { app, server_id, position, is_first: false });
+    Ok(Some((text.into(), position)))
 }

@@ -7,12 +7,12 @@ use postroad_app::suppressions::{SuppressionRequest, read_csv};
 use super::change::end_of_last_day;
 use super::list::list;
 use crate::answer::Answer;
+use crate::display::counted;
 use crate::fields::Fields;
 use crate::path::Path;
 use crate::problem::sentences;
 use crate::redirect::see_other;
-use crate::refilled::refilled;
-use crate::shown::counted;
+use crate::refill::refill;
 use crate::visit::{Form, Visit};
 
 /// Maximum number of lines of one form; also of one call of the API. `postroad admin suppression import` takes any
@@ -28,7 +28,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = visit.caller(server, Operation::SuppressionsImport).await?;
     let Some(read) = read_csv(fields.raw("csv"), LINES_MAX) else {
         let text = "The list has more than 10,000 lines: send it in parts.";
-        return again(&visit, server, &fields, text).await;
+        return show_refused(&visit, server, &fields, text).await;
     };
     // Reason for lines without one.
     let reason = fields.filled("reason").map(ToOwned::to_owned);
@@ -62,11 +62,11 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let named = named.collect::<Vec<_>>().join(" ");
     let text =
         format!("{} not taken; the others are suppressed. {named}", counted(wrong.len() as u64, "line"));
-    again(&visit, server, &fields, &text).await
+    show_refused(&visit, server, &fields, &text).await
 }
 
 /// The page with the list as it was sent.
-async fn again(visit: &Visit, server: i64, fields: &Fields, text: &str) -> Answer {
+async fn show_refused(visit: &Visit, server: i64, fields: &Fields, text: &str) -> Answer {
     let page = list(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.to_owned())).await;
-    refilled(page, &format!("/servers/{server}/suppressions/import"), fields, text).await
+    refill(page, &format!("/servers/{server}/suppressions/import"), fields, text).await
 }

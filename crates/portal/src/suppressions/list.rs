@@ -8,10 +8,10 @@ use postroad_store::{Suppression, SuppressionCursor};
 
 use super::filter::Filters;
 use crate::answer::{Answer, page_with};
+use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::problem::Problem;
-use crate::shown::When;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;

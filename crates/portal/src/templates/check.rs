@@ -6,8 +6,8 @@ use postroad_app::templates::{TemplateFields, Validation};
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
-use super::editor::{Checked, Draft, Outcome, page_of};
-use super::save::{mistake, read, template_fields};
+use super::editor::{CheckResult, Draft, Outcome, page_of};
+use super::save::{mistake, read_draft, template_fields};
 use crate::answer::Answer;
 use crate::path::Path;
 use crate::problem::Problem;
@@ -38,7 +38,7 @@ pub(super) async fn validate(
 
 async fn check(server: i64, id: Option<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
-    let draft = read(&fields);
+    let draft = read_draft(&fields);
     let found = match validate(&visit, server, id, &draft).await {
         Ok(found) => found,
         Err(problem) => {
@@ -48,7 +48,7 @@ async fn check(server: i64, id: Option<i64>, form: Form) -> Answer {
     };
     let mistakes: Vec<_> = found.problems.into_iter().map(|problem| mistake(problem, &draft)).collect();
     let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    let checked = Checked {
+    let checked = CheckResult {
         variables: found.variables,
         suggested_model: serde_json::to_string_pretty(&found.suggested_model).unwrap_or_default(),
     };

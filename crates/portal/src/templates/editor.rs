@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use super::preview;
 use crate::answer::{Answer, page_with};
+use crate::display::When;
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::once::new_once;
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::query;
-use crate::shown::When;
 use crate::visit::Visit;
 
-const VERSIONS_SHOWN: usize = 20;
+const VERSION_ROWS_MAX: usize = 20;
 /// Maximum number of templates that are searched for layouts.
 const TEMPLATES_MAX: usize = 500;
 
@@ -72,7 +72,7 @@ pub(super) struct Outcome {
     pub(super) problem: Option<String>,
     pub(super) mistakes: Vec<Mistake>,
     /// Result, if the texts were checked and not saved.
-    pub(super) checked: Option<Checked>,
+    pub(super) checked: Option<CheckResult>,
 }
 
 impl Default for Outcome {
@@ -89,14 +89,14 @@ impl Outcome {
 }
 
 /// Result of a check, besides mistakes.
-pub(super) struct Checked {
+pub(super) struct CheckResult {
     /// Variables of the texts, such as `user.name` and `items[].price`.
     pub(super) variables: Vec<String>,
     pub(super) suggested_model: String,
 }
 
 /// The mail of the version on the page.
-struct Rendered {
+struct RenderedMail {
     subject: String,
     plain_body: String,
     /// Why the mail cannot be rendered.
@@ -117,7 +117,7 @@ pub(super) struct VersionRow {
 }
 
 /// Facts about an existing template, in addition to the texts in the form.
-pub(super) struct Saved {
+pub(super) struct SavedTemplate {
     id: i64,
     latest: i64,
     /// Version of the preview.
@@ -129,10 +129,10 @@ pub(super) struct Saved {
     versions: Vec<VersionRow>,
     /// Query of the page with older versions.
     older: Option<String>,
-    rendered: Rendered,
+    rendered: RenderedMail,
 }
 
-impl Saved {
+impl SavedTemplate {
     /// Versions that a test message can use: number, label, and whether it is the version on the page.
     fn test_choices(&self) -> Vec<(i64, String, bool)> {
         let mut numbers: Vec<i64> = self.versions.iter().map(|version| version.number).collect();
@@ -153,10 +153,10 @@ struct EditorPage {
     layout: Layout,
     server: i64,
     draft: Draft,
-    saved: Option<Saved>,
+    saved: Option<SavedTemplate>,
     problem: Option<String>,
     mistakes: Vec<Mistake>,
-    checked: Option<Checked>,
+    checked: Option<CheckResult>,
     layouts: Vec<LayoutChoice>,
     /// Language of the preview.
     locale: String,
@@ -304,7 +304,7 @@ pub(super) async fn page_of(
 async fn api_call(
     visit: &Visit,
     server: i64,
-    saved: &Saved,
+    saved: &SavedTemplate,
     sample_model: &str,
 ) -> Result<(String, String), Problem> {
     let caller = visit.caller(server, Operation::DomainsList).await?;
@@ -343,21 +343,21 @@ async fn layouts(
         .collect())
 }
 
-async fn read_saved(visit: &Visit, server: i64, id: i64) -> Result<Saved, Problem> {
+async fn read_saved(visit: &Visit, server: i64, id: i64) -> Result<SavedTemplate, Problem> {
     let caller = visit.caller(server, Operation::TemplatesVersions).await?;
     let template = TemplateRef::Id(TemplateId(id));
     let before = visit.query.number("versions_before");
     let (template, versions, has_more) =
-        visit.app().list_template_versions(&caller, template, before, VERSIONS_SHOWN).await?;
+        visit.app().list_template_versions(&caller, template, before, VERSION_ROWS_MAX).await?;
     let older = versions.last().filter(|_| has_more);
     let older = older.map(|last| query(&[("versions_before", &last.version.to_string())]));
     let rendered = match preview::render(visit, &caller, id).await {
-        Ok(rendered) => Rendered {
+        Ok(rendered) => RenderedMail {
             subject: rendered.subject.unwrap_or_default(),
             plain_body: rendered.plain_body.unwrap_or_default(),
             problem: None,
         },
-        Err(problem) => Rendered {
+        Err(problem) => RenderedMail {
             subject: String::new(),
             plain_body: String::new(),
             problem: Some(problem.into_form_text()?),
@@ -368,7 +368,7 @@ async fn read_saved(visit: &Visit, server: i64, id: i64) -> Result<Saved, Proble
         created_at: When(version.created_at),
         is_published: Some(version.version) == template.published,
     };
-    Ok(Saved {
+    Ok(SavedTemplate {
         id,
         latest: template.latest,
         shown: visit.query.number("version").unwrap_or(template.latest),

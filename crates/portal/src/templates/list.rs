@@ -6,10 +6,10 @@ use postroad_model::TemplateId;
 use postroad_store::TemplateKind;
 
 use crate::answer::{Answer, page};
+use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
 use crate::query::page_after;
-use crate::shown::When;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 100;

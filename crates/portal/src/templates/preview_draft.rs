@@ -2,7 +2,7 @@
 
 use super::check::validate;
 use super::preview::escaped;
-use super::save::read;
+use super::save::read_draft;
 use crate::answer::Answer;
 use crate::messages::sandboxed;
 use crate::path::Path;
@@ -19,7 +19,7 @@ pub(super) async fn show_draft(Path((server, id)): Path<(i64, i64)>, form: Form)
 /// Renders the texts in the editor without saving them: with the sample model in the form, or else with a suggested
 /// one.
 async fn show(server: i64, id: Option<i64>, form: &Form) -> Answer {
-    let found = match validate(&form.visit, server, id, &read(&form.fields)).await {
+    let found = match validate(&form.visit, server, id, &read_draft(&form.fields)).await {
         Ok(found) => found,
         Err(problem) => return Ok(sandboxed(&format!("<p>{}</p>", escaped(&problem.into_form_text()?)))),
     };

@@ -23,7 +23,7 @@ const LOCALE_ROWS_MAX: usize = LOCALES_MAX + 2;
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::TemplatesCreate).await?;
-    let draft = read(&fields);
+    let draft = read_draft(&fields);
     let saved = match template_fields(&draft) {
         Ok(request) => {
             let kind = Some(if draft.is_layout { "layout" } else { "standard" }.to_owned());
@@ -37,14 +37,14 @@ pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
             let id = created.value.template.id;
             Ok(see_other(&format!("/servers/{server}/templates/{id}?done=saved")))
         }
-        Err(refusal) => refused(&visit, server, draft, None, refusal).await,
+        Err(refusal) => show_refused(&visit, server, draft, None, refusal).await,
     }
 }
 
 pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::TemplatesUpdate).await?;
-    let draft = read(&fields);
+    let draft = read_draft(&fields);
     let template = TemplateRef::Id(TemplateId(id));
     let saved = match template_fields(&draft) {
         Ok(request) => {
@@ -57,11 +57,11 @@ pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     };
     match saved {
         Ok(_) => Ok(see_other(&format!("/servers/{server}/templates/{id}?done=saved"))),
-        Err(refusal) => refused(&visit, server, draft, Some(id), refusal).await,
+        Err(refusal) => show_refused(&visit, server, draft, Some(id), refusal).await,
     }
 }
 
-pub(super) fn read(fields: &Fields) -> Draft {
+pub(super) fn read_draft(fields: &Fields) -> Draft {
     // Browsers send line ends as CRLF.
     let text = |name: &str| fields.raw(name).replace("\r\n", "\n");
     Draft {
@@ -124,7 +124,7 @@ pub(super) fn template_fields(draft: &Draft) -> Result<TemplateFields, String> {
     })
 }
 
-pub(super) async fn refused(
+pub(super) async fn show_refused(
     visit: &Visit,
     server: i64,
     draft: Draft,

@@ -43,7 +43,7 @@ pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
 }
 
 /// Posts a sample at once and shows the receiver's answer.
-pub(super) async fn test(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
+pub(super) async fn post_sample(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksTest).await?;
     let webhook = form.visit.app().find_webhook(&caller, WebhookId(id)).await?;
     let kind = EventKind::parse(form.fields.text("event")).unwrap_or(EventKind::Delivered);

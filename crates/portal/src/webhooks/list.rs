@@ -3,17 +3,17 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
-use postroad_app::{EventFilter, shown_events};
+use postroad_app::{EventFilter, events_unless_all};
 use postroad_model::{EventKind, WebhookId};
 use postroad_store::Webhook;
 
 use crate::answer::{Answer, page_with};
+use crate::display::When;
 use crate::fields::Fields;
 use crate::layout::{Layout, Section};
 use crate::once;
 use crate::path::Path;
 use crate::query::page_after;
-use crate::shown::When;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
@@ -76,7 +76,7 @@ fn row(webhook: Webhook) -> Row {
 
 /// The events of a webhook in one line.
 pub(super) fn events(webhook: &Webhook) -> String {
-    match shown_events(webhook.events, webhook.format) {
+    match events_unless_all(webhook.events, webhook.format) {
         None => "all events".to_owned(),
         Some(kinds) => kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", "),
     }

@@ -17,7 +17,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/servers/{server}/webhooks", get(list::show).and_post(create::submit))
         .route("/servers/{server}/webhooks/{webhook}", get(one::show).and_post(change::update))
-        .route("/servers/{server}/webhooks/{webhook}/test", post(change::test))
+        .route("/servers/{server}/webhooks/{webhook}/test", post(change::post_sample))
         .route("/servers/{server}/webhooks/{webhook}/replay", post(change::replay))
         .route("/servers/{server}/webhooks/{webhook}/rotate_secret", post(change::rotate_secret))
         .route("/servers/{server}/webhooks/{webhook}/delete", post(change::delete))

@@ -6,16 +6,16 @@ use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use postroad_app::access::Operation;
-use postroad_app::shown_events;
+use postroad_app::events_unless_all;
 use postroad_model::{WebhookAttemptId, WebhookFormat, WebhookId};
 use postroad_store::{Webhook, WebhookAttempt};
 
 use super::filter::Filters;
 use super::list::{events, kinds};
 use crate::answer::{Answer, page_with};
+use crate::display::{When, counted, duration};
 use crate::layout::{Layout, Section};
 use crate::path::Path;
-use crate::shown::{When, counted, duration};
 use crate::text_budget::TextBudget;
 use crate::visit::Visit;
 
@@ -150,7 +150,7 @@ pub(super) async fn page_of(visit: &Visit, server: i64, webhook: Webhook, outcom
     let mut budget = TextBudget::default();
     let bytes_max = if single.is_some() { usize::MAX } else { TEXT_BYTES_MAX };
     let next = found.before.map(|before| filters.query(&before.to_string()));
-    let chosen = shown_events(webhook.events, webhook.format);
+    let chosen = events_unless_all(webhook.events, webhook.format);
     let is_chosen =
         |name: &str| chosen.as_ref().is_some_and(|kinds| kinds.iter().any(|kind| kind.as_str() == name));
     let formats = WebhookFormat::ALL

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     /// Collects the arguments and subcommands of `command`, at any depth, that have no help text.
-    fn unexplained(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+    fn collect_without_help(command: &clap::Command, path: &str, found: &mut Vec<String>) {
         for argument in command.get_arguments() {
             if argument.get_help().is_none_or(|help| help.to_string().trim().is_empty()) {
                 found.push(format!("{path} {}", argument.get_id()));
@@ -126,7 +126,7 @@ mod tests {
             if below.get_about().is_none() && below.get_name() != "help" {
                 found.push(path.clone());
             }
-            unexplained(below, &path, found);
+            collect_without_help(below, &path, found);
         }
     }
 
@@ -135,7 +135,7 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         let mut found = Vec::new();
-        unexplained(&command, "postroad", &mut found);
+        collect_without_help(&command, "postroad", &mut found);
         assert_eq!(found, Vec::<String>::new());
     }
 }

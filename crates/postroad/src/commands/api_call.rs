@@ -72,8 +72,9 @@ pub(crate) async fn run(args: ApiArgs) -> anyhow::Result<()> {
     );
     let url = WebhookUrl::parse(&format!("{}/api/v1/{}", url.trim_end_matches('/'), args.endpoint));
     let request = if args.request == "-" { read_input()? } else { args.request.clone() };
-    let headers = headers(&profile)?;
-    let answer = http()?.post(&url.context("--url")?, &headers, &Bytes::from(request)).await?;
+    let headers = request_headers(&profile)?;
+    let answer =
+        unrestricted_http_client()?.post(&url.context("--url")?, &headers, &Bytes::from(request)).await?;
     let envelope: Value = serde_json::from_slice(&answer.body).context("the answer is not JSON")?;
     print(&serde_json::to_string_pretty(&envelope).context("the answer is not JSON")?);
     if envelope["status"] != "success" {
@@ -126,7 +127,7 @@ fn read_input() -> anyhow::Result<String> {
 }
 
 /// Headers with all keys of the profile; the service uses the key that the endpoint needs.
-fn headers(profile: &Profile) -> anyhow::Result<HeaderMap> {
+fn request_headers(profile: &Profile) -> anyhow::Result<HeaderMap> {
     ensure!(
         profile.has_key(),
         "there is no key: set POSTROAD_API_KEY, POSTROAD_ACCOUNT_API_KEY or POSTROAD_OPERATOR_API_KEY, or give --profile"
@@ -148,7 +149,7 @@ fn headers(profile: &Profile) -> anyhow::Result<HeaderMap> {
 }
 
 /// HTTP client that may connect to any address, because the user chose the URL.
-fn http() -> anyhow::Result<GuardedHttp> {
+fn unrestricted_http_client() -> anyhow::Result<GuardedHttp> {
     let everything = [Ipv4Net::default().into(), Ipv6Net::default().into()];
     let settings = GuardedHttpSettings {
         allowed: everything.to_vec(),

@@ -29,12 +29,12 @@ const BOUNCE_PORT: u16 = 2526;
 const CERTIFICATE_FILE: &str = "dev-certificate.pem";
 
 pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow::Result<()> {
-    let config = config(&args)?;
+    let config = dev_config(&args)?;
     create_data_dir(&config.data_dir)?;
     ensure_certificate(&config)?;
     logging::start(log_format, config.log.format);
     let mut signals = Signals::listen()?;
-    let options = options(&args, &config);
+    let options = dev_options(&args, &config);
     if options.access.is_open {
         warn(
             "other machines can reach it: whoever does can read all caught mail and send without a key. Use --listen only \
@@ -74,8 +74,8 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
     } else {
         let data_dir = config.data_dir.display().to_string();
         let inbox = service.has_inbox();
-        let reach = Reach { url: &url, smtp_host: &smtp_host, smtp: service.smtp_addresses };
-        print(&welcome(&reach, inbox, &setup, &data_dir));
+        let addresses = ServiceAddresses { url: &url, smtp_host: &smtp_host, smtp: service.smtp_addresses };
+        print(&welcome(&addresses, inbox, &setup, &data_dir));
     }
     drop(setup);
     until_stopped(service, &mut signals).await;
@@ -83,15 +83,15 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
 }
 
 /// Who may call the service, and the host names by which it is reached.
-fn options(args: &DevArgs, config: &Config) -> DevOptions {
+fn dev_options(args: &DevArgs, config: &Config) -> DevOptions {
     let is_open = config.http.listen.is_some_and(|address| !address.ip().is_loopback());
     let is_unspecified = config.http.listen.is_some_and(|address| address.ip().is_unspecified());
     let tracking_host = config.tracking.base_url.as_deref().map(|url| base_host(url).to_owned());
     let hosts = args.hosts.iter().cloned().chain([config.hostname.to_string()]).chain(tracking_host);
-    let here = is_unspecified.then(|| Ipv4Addr::LOCALHOST.to_string());
+    let loopback = is_unspecified.then(|| Ipv4Addr::LOCALHOST.to_string());
     DevOptions {
         access: DevAccess { is_open, hosts: hosts.collect() },
-        host: args.hosts.first().cloned().or(here),
+        host: args.hosts.first().cloned().or(loopback),
         any_from: args.any_from,
     }
 }
@@ -131,7 +131,7 @@ async fn set_up(config: &Config, app: &App, api_key: Option<String>) -> anyhow::
 }
 
 /// Configuration from defaults, environment and command line. Other machines can reach the service only with `--listen`.
-fn config(args: &DevArgs) -> anyhow::Result<Config> {
+fn dev_config(args: &DevArgs) -> anyhow::Result<Config> {
     let mut config = load_config(None, args.json)?;
     if let Some(data_dir) = &args.data_dir {
         config.data_dir.clone_from(data_dir);
@@ -163,25 +163,25 @@ fn config(args: &DevArgs) -> anyhow::Result<Config> {
 /// Turns on the SMTP listeners. A listener without a configured address gets its usual port, or the next free port if
 /// the usual one is taken.
 fn set_smtp(config: &mut Config, args: &DevArgs, ip: IpAddr) {
-    let here = |port: u16| SocketAddr::from((ip, port));
+    let at_port = |port: u16| SocketAddr::from((ip, port));
     let smtp = &mut config.smtp;
     // A configured `plain_listen` accepts mail only from networks that a key is bound to. The open listener, which accepts
     // everybody, then starts only if its port is given.
     if smtp.plain_listen.is_none() || args.plain_port.is_some() {
-        smtp.open_listen = Some(here(args.plain_port.unwrap_or(PLAIN_PORT)));
+        smtp.open_listen = Some(at_port(args.plain_port.unwrap_or(PLAIN_PORT)));
         if args.plain_port.is_none() {
-            smtp.preferred.push(here(PLAIN_PORT));
+            smtp.preferred_addresses.push(at_port(PLAIN_PORT));
         }
     }
-    for (listen, given, usual) in [
+    for (listen, chosen_port, default_port) in [
         (&mut smtp.starttls_listen, args.smtp_port, STARTTLS_PORT),
         (&mut smtp.tls_listen, args.smtps_port, TLS_PORT),
         (&mut smtp.bounce_listen, args.bounce_port, BOUNCE_PORT),
     ] {
-        *listen = given.map(here).or(*listen);
+        *listen = chosen_port.map(at_port).or(*listen);
         if listen.is_none() {
-            *listen = Some(here(usual));
-            smtp.preferred.push(here(usual));
+            *listen = Some(at_port(default_port));
+            smtp.preferred_addresses.push(at_port(default_port));
         }
     }
     if config.tls.certificate.is_none() {
@@ -201,14 +201,14 @@ fn ensure_certificate(config: &Config) -> anyhow::Result<()> {
 }
 
 /// Addresses under which the service is reached.
-struct Reach<'a> {
+struct ServiceAddresses<'a> {
     url: &'a str,
     smtp_host: &'a str,
     smtp: SmtpAddresses,
 }
 
-fn welcome(reach: &Reach<'_>, has_inbox: bool, setup: &DevSetup, data_dir: &str) -> String {
-    let Reach { url, smtp_host: host, smtp } = reach;
+fn welcome(addresses: &ServiceAddresses<'_>, has_inbox: bool, setup: &DevSetup, data_dir: &str) -> String {
+    let ServiceAddresses { url, smtp_host: host, smtp } = addresses;
     let port = |address: Option<SocketAddr>| address.map_or(0, |address| address.port());
     let (starttls_port, tls_port) = (port(smtp.starttls), port(smtp.tls));
     let plain = match smtp.open {

@@ -23,7 +23,7 @@ pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyho
         let mut ready = json!({
             "http": service.http_address.map(|address| address.to_string()),
             "https": service.https_address.map(|address| address.to_string()),
-            "smtp": service.smtp_addresses.shown(),
+            "smtp": service.smtp_addresses.to_json(),
             "pid": std::process::id(),
         });
         if let Some(url) = set_up_url {

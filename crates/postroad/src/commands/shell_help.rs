@@ -12,15 +12,15 @@ use crate::cli::Cli;
 /// Prints a completion script that also completes the endpoints of `postroad api`. `postroad api` itself accepts any
 /// endpoint, because the service that it calls may have other endpoints.
 pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<()> {
-    let endpoints = endpoints();
+    let endpoints = endpoint_names();
     let values = PossibleValuesParser::new(endpoints.clone());
     // `mut_arg` moves an argument behind the others, so both positions are set again.
-    let of_api = |api: clap::Command| {
+    let add_endpoints = |api: clap::Command| {
         let api = api.mut_arg("endpoint", |endpoint| endpoint.value_parser(values).index(1));
         api.mut_arg("request", |request| request.index(2))
     };
     let mut script = Vec::new();
-    let mut command = Cli::command().mut_subcommand("api", of_api);
+    let mut command = Cli::command().mut_subcommand("api", add_endpoints);
     clap_complete::generate(shell, &mut command, "postroad", &mut script);
     if shell == clap_complete::Shell::Fish {
         // clap's generator for fish leaves out positional arguments.
@@ -34,7 +34,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<()> {
 }
 
 /// All calls of the HTTP API, as `GROUP/ACTION`.
-fn endpoints() -> Vec<&'static str> {
+fn endpoint_names() -> Vec<&'static str> {
     let names = Operation::ALL.iter().map(|operation| operation.name());
     names.filter(|name| postroad_api::OPENAPI_JSON.contains(&format!("\"/api/v1/{name}\":"))).collect()
 }
@@ -87,9 +87,9 @@ mod tests {
         let page = String::from_utf8(manual_page().unwrap()).unwrap();
         let mut command = Cli::command();
         command.build();
-        let mut waiting = vec![(command, "POSTROAD".to_owned())];
+        let mut unvisited = vec![(command, "POSTROAD".to_owned())];
         let mut sections = 0;
-        while let Some((command, path)) = waiting.pop() {
+        while let Some((command, path)) = unvisited.pop() {
             for subcommand in shown_subcommands(&command) {
                 let path = format!("{path} {}", subcommand.get_name().to_uppercase());
                 let (_, section) =
@@ -101,7 +101,7 @@ mod tests {
                     assert!(section.contains(&option), "{path} without {option}");
                 }
                 sections += 1;
-                waiting.push((subcommand.clone(), path));
+                unvisited.push((subcommand.clone(), path));
             }
         }
         assert!(sections > 50, "{sections} commands");

@@ -52,7 +52,7 @@ async fn import(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
                     continue;
                 }
                 if part.items.len() == PART_LINES_MAX || part.bytes + bytes > PART_BYTES_MAX {
-                    import.add(client, file, server, std::mem::take(&mut part)).await?;
+                    import.add_part(client, file, server, std::mem::take(&mut part)).await?;
                 }
                 part.bytes += bytes;
                 part.line_numbers.push(line.number);
@@ -62,7 +62,7 @@ async fn import(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
         }
     }
     // The last part is sent even if it is empty: the answer shows whether the server exists.
-    import.add(client, file, server, part).await?;
+    import.add_part(client, file, server, part).await?;
     import.errors.sort_by_key(|(line, _)| *line);
     let errors: Vec<Value> =
         import.errors.iter().map(|(line, message)| json!({ "line": line, "message": message })).collect();
@@ -97,7 +97,8 @@ impl Import {
         self.errors.push((line, message.to_owned()));
     }
 
-    async fn add(
+    /// Imports one part, and counts its results.
+    async fn add_part(
         &mut self,
         client: &mut Client,
         file: &Path,

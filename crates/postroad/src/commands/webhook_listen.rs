@@ -22,11 +22,11 @@ use crate::feed::FeedCommand;
 use crate::terminal::{self, print, remark};
 
 /// Longest time that the service waits for events before it answers a poll.
-const WAIT_SECS: u64 = 20;
+const POLL_WAIT_SECS: u64 = 20;
 /// Pause after an error; the service may be restarting.
-const PAUSE: Duration = Duration::from_secs(1);
+const ERROR_PAUSE: Duration = Duration::from_secs(1);
 /// Minimum time between the starts of two polls if the first returns no events.
-const EMPTY_PAUSE: Duration = Duration::from_millis(500);
+const EMPTY_POLL_INTERVAL_MIN: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Source of events: the HTTP API of a service, or the control socket of the service that runs on a data folder.
@@ -42,9 +42,9 @@ struct Page {
 }
 
 pub(crate) async fn run(args: ListenArgs) -> anyhow::Result<()> {
-    let http = http(args.json)?;
+    let http = unrestricted_http_client(args.json)?;
     let forward_to = args.forward_to.as_deref().map(WebhookUrl::parse).transpose().context("--forward-to")?;
-    let source = source(&args, http.clone())?;
+    let source = choose_source(&args, http.clone())?;
     // An error on the first poll is the caller's mistake; later errors may be temporary.
     let mut cursor = source.poll(&args.types, None).await?.next_cursor;
     remark("listening for events; stop with Ctrl-C");
@@ -53,10 +53,10 @@ pub(crate) async fn run(args: ListenArgs) -> anyhow::Result<()> {
         match source.poll(&args.types, Some(&cursor)).await {
             Ok(page) => {
                 if page.items.is_empty() {
-                    tokio::time::sleep_until(begun + EMPTY_PAUSE).await;
+                    tokio::time::sleep_until(begun + EMPTY_POLL_INTERVAL_MIN).await;
                 }
                 for event in &page.items {
-                    print(&if args.json { event.to_string() } else { line(event) });
+                    print(&if args.json { event.to_string() } else { event_line(event) });
                     if let Some(url) = &forward_to {
                         forward(&http, url, event).await;
                     }
@@ -65,13 +65,13 @@ pub(crate) async fn run(args: ListenArgs) -> anyhow::Result<()> {
             }
             Err(error) => {
                 remark(&format!("{error:#}; trying again"));
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ERROR_PAUSE).await;
             }
         }
     }
 }
 
-fn source(args: &ListenArgs, http: GuardedHttp) -> anyhow::Result<Source> {
+fn choose_source(args: &ListenArgs, http: GuardedHttp) -> anyhow::Result<Source> {
     if let Some(url) = &args.url {
         let key = args.key.clone().or_else(|| std::env::var("POSTROAD_API_KEY").ok());
         let key = key.context("--url needs --key, or the key in POSTROAD_API_KEY")?;
@@ -88,11 +88,11 @@ fn source(args: &ListenArgs, http: GuardedHttp) -> anyhow::Result<Source> {
 }
 
 /// HTTP client that may connect to any address, because the user chose the URL.
-fn http(json: bool) -> anyhow::Result<GuardedHttp> {
+fn unrestricted_http_client(json: bool) -> anyhow::Result<GuardedHttp> {
     let everything = [Ipv4Net::default().into(), Ipv6Net::default().into()];
     let settings = GuardedHttpSettings {
         allowed: everything.to_vec(),
-        exchange_timeout: Duration::from_secs(WAIT_SECS + 10),
+        exchange_timeout: Duration::from_secs(POLL_WAIT_SECS + 10),
         answer_bytes_max: ANSWER_BYTES_MAX,
         ..GuardedHttpSettings::default()
     };
@@ -104,7 +104,7 @@ impl Source {
     async fn poll(&self, types: &[String], cursor: Option<&str>) -> anyhow::Result<Page> {
         match self {
             Self::Http { http, url, key } => {
-                let wait = if cursor.is_some() { WAIT_SECS } else { 0 };
+                let wait = if cursor.is_some() { POLL_WAIT_SECS } else { 0 };
                 let mut request = json!({
                     "since_cursor": cursor.unwrap_or("latest"),
                     "wait_s": wait,
@@ -117,7 +117,7 @@ impl Source {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 headers.insert("x-server-api-key", key.clone());
                 let answer = http.post(url, &headers, &Bytes::from(request.to_string())).await?;
-                page_of_envelope(&answer.body)
+                parse_envelope_page(&answer.body)
             }
             Self::Folder { data_dir, server } => {
                 let command = FeedCommand {
@@ -133,23 +133,23 @@ impl Source {
                         data_dir.display()
                     )
                 })?;
-                page(answer["items"].take(), &answer["next_cursor"])
+                parse_page(answer["items"].take(), &answer["next_cursor"])
             }
         }
     }
 }
 
-fn page_of_envelope(body: &[u8]) -> anyhow::Result<Page> {
+fn parse_envelope_page(body: &[u8]) -> anyhow::Result<Page> {
     let mut envelope: Value =
         serde_json::from_slice(body).context("the answer is not that of a Postroad API")?;
     if envelope["status"] != "success" {
         bail!("the server says: {}", envelope["data"]["message"].as_str().unwrap_or("nothing"));
     }
     let next_cursor = envelope["flags"]["pagination"]["next_cursor"].take();
-    page(envelope["data"]["items"].take(), &next_cursor)
+    parse_page(envelope["data"]["items"].take(), &next_cursor)
 }
 
-fn page(items: Value, next_cursor: &Value) -> anyhow::Result<Page> {
+fn parse_page(items: Value, next_cursor: &Value) -> anyhow::Result<Page> {
     let (Value::Array(items), Some(next_cursor)) = (items, next_cursor.as_str()) else {
         bail!("the answer has no events; is it the same version of postroad?");
     };
@@ -158,7 +158,7 @@ fn page(items: Value, next_cursor: &Value) -> anyhow::Result<Page> {
 }
 
 /// The event as one line: `time  type  message  recipient  details`.
-fn line(event: &Value) -> String {
+fn event_line(event: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (data, message) = (&event["data"], &event["data"]["message"]);
     let details = [&data["details"], &data["url"], &data["webhook"]["reason"], &data["domain"]["name"]];
@@ -202,7 +202,7 @@ mod tests {
             },
         });
         assert_eq!(
-            line(&event),
+            event_line(&event),
             "2026-11-15T10:00:00Z  message.bounced         12  a@example.com  No such \u{1b}[2Jmailbox"
         );
     }

@@ -21,7 +21,7 @@ pub(super) fn check_together(config: &Config, layers: &mut Layers) {
     // One problem is enough, even if both limits are larger.
     if let Some((key, _)) = largest.into_iter().find(|(_, bytes)| config.in_flight_bytes_max < *bytes) {
         let problem = format!("is less than `{key}`, so that a single request could exceed it; raise it");
-        layers.blame("limits.in_flight_bytes", &problem);
+        layers.add_problem("limits.in_flight_bytes", &problem);
     }
 }
 
@@ -30,17 +30,17 @@ fn check_tls(config: &Config, layers: &mut Layers) {
         (Some(_), Some(_)) => {}
         (None, None) => {
             if config.http.https_listen.is_some() {
-                layers.blame(
+                layers.add_problem(
                     "http.https_listen",
                     "HTTPS needs a certificate; set `tls.certificate` and `tls.key`, or leave this empty",
                 );
             }
         }
         (Some(_), None) => {
-            layers.blame("tls.certificate", "a certificate needs its private key; set `tls.key`");
+            layers.add_problem("tls.certificate", "a certificate needs its private key; set `tls.key`");
         }
         (None, Some(_)) => {
-            layers.blame("tls.key", "a private key needs its certificate; set `tls.certificate`");
+            layers.add_problem("tls.key", "a private key needs its certificate; set `tls.certificate`");
         }
     }
 }
@@ -49,7 +49,7 @@ fn check_tls(config: &Config, layers: &mut Layers) {
 fn check_plain_http(config: &Config, layers: &mut Layers) {
     let is_public = config.http.listen.is_some_and(|address| !address.ip().is_loopback());
     if is_public && !config.http.allow_plain && config.http.https_listen.is_none() {
-        layers.blame(
+        layers.add_problem(
             "http.listen",
             "other machines reach this address, where plain HTTP only redirects to HTTPS, and HTTPS is off; \
              either set `http.https_listen` with `tls.certificate` and `tls.key`, \
@@ -66,7 +66,7 @@ fn check_counters(config: &Config, layers: &mut Layers) {
         (_, None) => false,
     };
     if is_longer {
-        layers.blame(
+        layers.add_problem(
             "retention.minute_counters",
             "is longer than `retention.counters`, without which minute counters cannot be read; lower it",
         );
@@ -76,25 +76,30 @@ fn check_counters(config: &Config, layers: &mut Layers) {
 fn check_domain_checks(config: &Config, layers: &mut Layers) {
     let checks = config.domains.checks;
     if checks.shortest < Duration::from_secs(1) {
-        layers.blame("domains.check_interval", "is less than a second; raise it");
+        layers.add_problem("domains.check_interval", "is less than a second; raise it");
     }
     if checks.longest < checks.shortest {
-        layers.blame("domains.check_interval_max", "is shorter than `domains.check_interval`; raise it");
+        layers
+            .add_problem("domains.check_interval_max", "is shorter than `domains.check_interval`; raise it");
     }
 }
 
 /// Refuses retention sweeps almost without a pause: they would keep the store busy.
 fn check_retention(config: &Config, layers: &mut Layers) {
     if config.retention.check_every < RETENTION_CHECK_EVERY_MIN {
-        layers.blame("retention.check_every", "is less than 100 ms; raise it");
+        layers.add_problem("retention.check_every", "is less than 100 ms; raise it");
     }
 }
 
 /// Refuses forwarding of the operator's mail to an address of this service, where it would loop forever.
 fn check_forwarding(config: &Config, layers: &mut Layers) {
     let feedback = &config.feedback;
-    if feedback.forward_to.as_ref().is_some_and(|to| feedback.is_taken_here(to, &config.hostname)) {
-        layers.blame(
+    if feedback
+        .forward_to
+        .as_ref()
+        .is_some_and(|to| feedback.arrives_at_bounce_listener(to, &config.hostname))
+    {
+        layers.add_problem(
             "feedback.forward_to",
             "the bounce listener itself takes mail for this address; name a mailbox on another mail server",
         );

@@ -105,13 +105,13 @@ impl Layers {
     }
 
     /// Records a problem at the place that set `path`.
-    pub(super) fn blame(&mut self, path: &str, text: &str) {
+    pub(super) fn add_problem(&mut self, path: &str, text: &str) {
         let origin = self.value(path).0.clone();
         self.problems.push(Problem { origin, text: format!("`{path}`: {text}") });
     }
 
     /// Records a warning at the place that set `path`.
-    pub(super) fn advise(&mut self, path: &str, text: &str) {
+    pub(super) fn add_warning(&mut self, path: &str, text: &str) {
         let origin = self.value(path).0.clone();
         self.warnings.push(Warning::Advice(Problem { origin, text: format!("`{path}`: {text}") }));
     }

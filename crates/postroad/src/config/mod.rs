@@ -168,8 +168,9 @@ impl Config {
 
         let mut config = Self::unset();
         for key in KEYS {
-            if let Err(text) = (key.set)(&mut config, &layers.value(key.path).1) {
-                layers.blame(key.path, &text);
+            let (_, value) = layers.value(key.path);
+            if let Err(text) = (key.set)(&mut config, value) {
+                layers.add_problem(key.path, &text);
             }
         }
         // After a parse error the checks would complain about values that nobody wrote.

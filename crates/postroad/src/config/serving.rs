@@ -14,7 +14,7 @@ use super::layers::Layers;
 use crate::file_limit;
 
 /// Estimated open files of HTTP clients, webhooks and the store.
-const OTHER_FILES: usize = 512;
+const OTHER_OPEN_FILES: usize = 512;
 
 pub(super) fn check(config: &Config, layers: &mut Layers) {
     check_data_dir(config, layers);
@@ -25,13 +25,13 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
     // The file that `config default` prints contains the default, so users may have left it there.
     let default_hostname = KEYS.iter().find(|key| key.path == "hostname").map(|key| key.default);
     if default_hostname == Some(&format!("\"{}\"", config.hostname)) {
-        layers.advise(
+        layers.add_warning(
             "hostname",
             "is still the default, which no other mail server can look up; set the public name of this host",
         );
     }
     if config.smtp.bounce_listen.is_none() {
-        layers.advise(
+        layers.add_warning(
             "smtp.bounce_listen",
             "is off, so bounces and complaints that come back later are lost; set it to port 25 of the host that \
              rp.<hostname> leads to",
@@ -42,10 +42,10 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
 fn check_data_dir(config: &Config, layers: &mut Layers) {
     match std::fs::metadata(&config.data_dir) {
         Ok(metadata) if !metadata.is_dir() => {
-            layers.blame("data_dir", "is a file; name a folder, which is created if it does not exist");
+            layers.add_problem("data_dir", "is a file; name a folder, which is created if it does not exist");
         }
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            layers.blame("data_dir", &format!("cannot be used: {error}"));
+            layers.add_problem("data_dir", &format!("cannot be used: {error}"));
         }
         _ => {}
     }
@@ -55,7 +55,7 @@ fn check_certificate(config: &Config, layers: &mut Layers) {
     if let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key)
         && let Err(error) = ReloadingCertificate::load(certificate, key)
     {
-        layers.blame("tls.certificate", &error.to_string());
+        layers.add_problem("tls.certificate", &error.to_string());
     }
 }
 
@@ -66,7 +66,7 @@ fn check_files(config: &Config, layers: &mut Layers) {
             Err(error) => Some(format!("cannot read {}: {error}", file.display())),
         };
         if let Some(problem) = problem {
-            layers.blame("delivery.providers_file", &problem);
+            layers.add_problem("delivery.providers_file", &problem);
         }
     }
     let authorities = [
@@ -79,12 +79,12 @@ fn check_files(config: &Config, layers: &mut Layers) {
         if let Some(file) = file
             && let Err(error) = ClientTls::new(Some(file))
         {
-            layers.blame(key, &error.to_string());
+            layers.add_problem(key, &error.to_string());
         }
     }
 }
 
-fn listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
+fn configured_listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     let all = [
         ("http.listen", config.http.listen),
         ("http.https_listen", config.http.https_listen),
@@ -101,33 +101,35 @@ fn listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
 fn check_file_limit(config: &Config, layers: &mut Layers) {
     let takes_smtp = config.smtp.listeners().next().is_some();
     let sessions = if takes_smtp { config.smtp.sessions_max } else { 0 };
-    let fixed = listeners(config).len() + DNS_SOCKETS_MAX + OTHER_FILES;
+    let fixed = configured_listeners(config).len() + DNS_SOCKETS_MAX + OTHER_OPEN_FILES;
     // Up to half as many additional connections may wait for the final reply to a message.
     let delivery = config.delivery.connections_max.saturating_add(config.delivery.connections_max / 2);
     let needed = fixed.saturating_add(delivery).saturating_add(sessions);
-    let allowed = file_limit::hard().filter(|allowed| *allowed < needed as u64);
+    let allowed = file_limit::hard_limit().filter(|allowed| *allowed < needed as u64);
     if let Some(allowed) = allowed {
         let text = format!(
             "the configured connections need about {needed} open files, and the system allows {allowed}; raise the hard \
              limit (LimitNOFILE= of a systemd unit, `ulimit -Hn`), or lower this and `smtp.sessions`"
         );
-        layers.advise("delivery.connections", &text);
+        layers.add_warning("delivery.connections", &text);
     }
 }
 
 fn check_listeners(config: &Config, layers: &mut Layers) {
-    let listeners = listeners(config);
+    let listeners = configured_listeners(config);
     for (at, (key, address)) in listeners.iter().enumerate() {
         if let Some((other, taken)) =
             listeners[..at].iter().find(|(_, taken)| are_in_conflict(*taken, *address))
         {
-            layers
-                .blame(key, &format!("{address} is where `{other}` ({taken}) listens; give it another port"));
+            layers.add_problem(
+                key,
+                &format!("{address} is where `{other}` ({taken}) listens; give it another port"),
+            );
         }
     }
     let takes_mail = listeners.iter().any(|(key, _)| *key != "smtp.bounce_listen");
     if !takes_mail {
-        layers.advise(
+        layers.add_warning(
             "http.listen",
             "is off like every other listener for applications, so nobody can hand in mail; this node only delivers \
              what is queued",

@@ -22,7 +22,7 @@ pub(crate) struct Smtp {
     pub(crate) sessions_per_address_max: usize,
     /// Preferred addresses of `postroad dev`: if their ports are taken, the next free ones are used. Not a setting of
     /// the table of keys.
-    pub(crate) preferred: Vec<SocketAddr>,
+    pub(crate) preferred_addresses: Vec<SocketAddr>,
 }
 
 impl Smtp {
@@ -62,7 +62,7 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
         ("smtp.extra_listen", config.smtp.extra_listen),
     ] {
         if address.is_some() {
-            layers.blame(
+            layers.add_problem(
                 key,
                 "SMTP with AUTH needs a certificate; set `tls.certificate` and `tls.key`, or leave this empty",
             );

@@ -1,6 +1,6 @@
 """Hands posts to django-anymail's Postal webhook view, as a Django application would.
 
-Standard input: {"key", "posts": [{"headers", "body"}]}. Prints one JSON line for each: HTTP status and the event.
+Standard input: {"key", "posts": [{"headers", "body"}]}. Prints one JSON line for each: HTTP status and events.
 """
 import json
 import sys
@@ -19,11 +19,11 @@ from django.test import RequestFactory
 seen = []
 
 
-def note(sender, event, esp_name, **kwargs):
+def collect_event(sender, event, esp_name, **kwargs):
     seen.append(event)
 
 
-tracking.connect(note)
+tracking.connect(collect_event)
 input_data = json.load(sys.stdin)
 view = PostalTrackingWebhookView.as_view(webhook_key=input_data["key"])
 for post in input_data["posts"]:

@@ -1,4 +1,4 @@
-// Sends one message with nodemailer: host port tls|starttls mechanism key secret ca-file recipients.
+// Sends one message with nodemailer. Arguments: host port tls|starttls mechanism key secret ca-file recipients.
 const { readFileSync } = require("node:fs");
 const nodemailer = require("nodemailer");
 

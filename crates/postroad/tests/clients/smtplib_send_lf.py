@@ -1,4 +1,4 @@
-"""Sends the bytes of a file as they are with Python's smtplib: port key secret ca-file recipient file."""
+"""Sends the bytes of a file unchanged with Python's smtplib. Arguments: port key secret ca-file recipient file."""
 
 import smtplib
 import ssl

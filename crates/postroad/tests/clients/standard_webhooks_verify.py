@@ -1,6 +1,7 @@
 """Verifies posts with the official library of Standard Webhooks.
 
-Standard input: {"secret", "posts": [{"headers", "body"}]}. Prints the `type` of each post that is good.
+Standard input: {"secret", "posts": [{"headers", "body"}]}. Prints one line for each post: its `type`, or `bad:`
+and the error.
 """
 import json
 import sys

@@ -7,21 +7,21 @@ use postroad_testkit::eventually;
 use postroad_testkit::http::Client;
 use serde_json::{Value, json};
 
-use crate::accounts::{OPERATOR, done, ready};
+use crate::accounts::{OPERATOR, call_ok, ready_field};
 use crate::world::{DELIVERIES, MESSAGE, RAW, SEND, World, both_engines, good};
 
 /// Sends a message with the key; returns whether the key was refused.
-async fn is_invalid(world: &World, key: &str) -> bool {
+async fn is_key_refused(world: &World, key: &str) -> bool {
     let answer = world.call_as(key, SEND, &good()).await;
-    let invalid = answer["data"]["code"] == "InvalidServerAPIKey";
-    if invalid {
+    let is_refused = answer["data"]["code"] == "InvalidServerAPIKey";
+    if is_refused {
         assert_eq!(answer["status"], "error");
         assert_eq!(answer["data"]["token"], key);
         assert_eq!(answer["data"]["message"], "The API token provided in X-Server-API-Key was not valid.");
     } else {
         assert_eq!(answer["status"], "success", "{answer}");
     }
-    invalid
+    is_refused
 }
 
 both_engines!(
@@ -54,46 +54,46 @@ async fn calls_of_a_suspended_server_are_refused_until_it_is_resumed(world: Worl
 }
 
 async fn mail_of_a_suspended_server_waits_until_it_is_resumed(world: World) {
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    let servers = done(&world, operator, "servers/list", &json!({"name": "dev"})).await["items"].clone();
-    let accounts = done(&world, operator, "accounts/list", &json!({"name": "dev"})).await["items"].clone();
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
+    let servers = call_ok(&world, operator, "servers/list", &json!({"name": "dev"})).await["items"].clone();
+    let accounts = call_ok(&world, operator, "accounts/list", &json!({"name": "dev"})).await["items"].clone();
     for (group, id) in [("servers", &servers[0]["id"]), ("accounts", &accounts[0]["id"])] {
         world.queue(&["suspend", "everything", "--reason", "to have some waiting"]);
         let message = world.accepted_id(&good()).await;
         let suspend = json!({"id": id, "reason": "unpaid"});
-        done(&world, operator, &format!("{group}/suspend"), &suspend).await;
+        call_ok(&world, operator, &format!("{group}/suspend"), &suspend).await;
         world.queue(&["resume", "everything"]);
         world.apply_changes();
         let why = world.queue(&["show", &message.to_string()])["why"].as_str().unwrap_or_default().to_owned();
         assert!(why.contains("suspended"), "{group}: {why}");
-        done(&world, operator, &format!("{group}/resume"), &json!({ "id": id })).await;
+        call_ok(&world, operator, &format!("{group}/resume"), &json!({ "id": id })).await;
         world.until_status(message, "Sent").await;
     }
 }
 
 async fn a_revoked_key_is_refused(world: World) {
     let (id, key) = world.new_key(&[]);
-    assert!(!is_invalid(&world, &key).await);
+    assert!(!is_key_refused(&world, &key).await);
     world.admin(&["key", "revoke", &id.to_string()]);
-    assert!(is_invalid(&world, &key).await);
+    assert!(is_key_refused(&world, &key).await);
 }
 
 async fn an_expired_key_is_refused(world: World) {
     let soon = SystemClock.now().plus(Duration::from_secs(4));
     let (_, key) = world.new_key(&["--expires-at", &soon.to_rfc3339()]);
-    assert!(!is_invalid(&world, &key).await);
+    assert!(!is_key_refused(&world, &key).await);
     eventually(async || {
         if SystemClock.now() < soon { Err("the time at which the key expires has not come") } else { Ok(()) }
     })
     .await;
-    assert!(is_invalid(&world, &key).await);
+    assert!(is_key_refused(&world, &key).await);
 }
 
 async fn a_key_works_only_from_its_networks(world: World) {
     let (_, elsewhere) = world.new_key(&["--allow", "192.0.2.0/24"]);
-    assert!(is_invalid(&world, &elsewhere).await);
+    assert!(is_key_refused(&world, &elsewhere).await);
     let (_, here) = world.new_key(&["--allow", "192.0.2.0/24", "--allow", "127.0.0.1"]);
-    assert!(!is_invalid(&world, &here).await);
+    assert!(!is_key_refused(&world, &here).await);
     // `X-Forwarded-For` counts only if it comes from a known proxy.
     let forged = [("X-Server-API-Key", elsewhere.as_str()), ("X-Forwarded-For", "192.0.2.7")];
     let reply = world
@@ -125,14 +125,14 @@ async fn a_rotated_key_works_during_its_grace_period(world: World) {
     let new = made["api_key"].as_str().unwrap();
     assert_ne!(new, old);
     assert_eq!(made["scope"], "send");
-    assert!(!is_invalid(&world, &old).await);
-    assert!(!is_invalid(&world, new).await);
-    let (success, _, said) = world.admin_output(&["key", "rotate", &id.to_string()]);
-    assert!(!success && said.contains("was replaced by key"), "{said}");
+    assert!(!is_key_refused(&world, &old).await);
+    assert!(!is_key_refused(&world, new).await);
+    let (success, _, error) = world.admin_output(&["key", "rotate", &id.to_string()]);
+    assert!(!success && error.contains("was replaced by key"), "{error}");
     let id = made["id"].as_i64().unwrap().to_string();
     let again = world.admin(&["key", "rotate", &id, "--grace", "0s"]);
-    assert!(is_invalid(&world, new).await);
-    assert!(!is_invalid(&world, again["api_key"].as_str().unwrap()).await);
+    assert!(is_key_refused(&world, new).await);
+    assert!(!is_key_refused(&world, again["api_key"].as_str().unwrap()).await);
 }
 
 async fn keys_are_nowhere_in_clear_text(world: World) {
@@ -181,10 +181,10 @@ async fn failing_keys_are_slowed_and_good_ones_are_not(world: World) {
     // The first message of a week waits for its partitions on PostgreSQL.
     world.accepted(&good()).await;
     for _ in 0..50 {
-        assert!(is_invalid(&world, "guess").await);
+        assert!(is_key_refused(&world, "guess").await);
     }
     let begun = std::time::Instant::now();
-    assert!(is_invalid(&world, "guess").await);
+    assert!(is_key_refused(&world, "guess").await);
     assert!(begun.elapsed() >= Duration::from_millis(900), "the 51st guess was answered at once");
     let begun = std::time::Instant::now();
     let client = Client::new(world.daemon.ready()["url"].as_str().unwrap());
@@ -195,13 +195,13 @@ async fn failing_keys_are_slowed_and_good_ones_are_not(world: World) {
 
 async fn last_use_of_a_key_is_recorded(world: World) {
     let (id, key) = world.new_key(&["--name", "used"]);
-    assert!(!is_invalid(&world, &key).await);
-    let used = |world: &World| {
+    assert!(!is_key_refused(&world, &key).await);
+    let last_used_at = |world: &World| {
         let keys = world.admin(&["key", "list"]);
         let found = keys.as_array().unwrap().iter().find(|key| key["id"] == id).cloned();
         found.unwrap()["last_used_at"].clone()
     };
-    eventually(async || match used(&world) {
+    eventually(async || match last_used_at(&world) {
         Value::Null => Err("the key's use is not recorded"),
         _ => Ok(()),
     })

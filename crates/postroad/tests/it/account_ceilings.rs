@@ -4,7 +4,9 @@ use postroad_testkit::eventually;
 use postroad_testkit::smtp_peer::Script;
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Customer, Key, OPERATOR, SERVER, call, code, create_customer, done, ready};
+use crate::accounts::{
+    ACCOUNT, Customer, Key, OPERATOR, SERVER, call, call_ok, create_customer, error_code, ready_field,
+};
 use crate::delivery::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good, good_but};
 
@@ -24,7 +26,7 @@ fn mail_to_many(count: usize) -> Value {
 /// Waits until the server of `key` has `count` events of these types; returns their data.
 async fn wait_for_events(world: &World, key: Key<'_>, types: &[&str], count: usize) -> Vec<Value> {
     let events = eventually(async || {
-        let listed = done(world, key, "events/list", &json!({ "types": types })).await;
+        let listed = call_ok(world, key, "events/list", &json!({ "types": types })).await;
         let items = listed["items"].as_array().unwrap().clone();
         if items.len() >= count { Ok(items) } else { Err(format!("{items:?}")) }
     })
@@ -106,8 +108,8 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: 
     let release = json!({"ids": [id(2)]});
     let refused = world.call("/api/v1/messages/release", &release).await;
     assert_eq!(refused["data"]["results"][0]["error"]["code"], "AccountLimitReached", "{refused}");
-    let account = (ACCOUNT, ready(&world, "account_api_key"));
-    let usage = done(&world, account, "account/usage", &json!({})).await;
+    let account = (ACCOUNT, ready_field(&world, "account_api_key"));
+    let usage = call_ok(&world, account, "account/usage", &json!({})).await;
     assert_eq!(usage["messages"], json!({"hour": null, "day": null, "month": 20}));
     assert_eq!(usage["ceilings"]["monthly_limit"], 20);
     set_ceilings(&world, &["--monthly-limit", "30"]);
@@ -119,12 +121,12 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: 
         (test.header("ratelimit-limit"), test.json()["flags"]["test_mode"].clone()),
         (None, json!(true))
     );
-    let used = done(&world, account, "account/usage", &json!({})).await["messages"]["month"].clone();
+    let used = call_ok(&world, account, "account/usage", &json!({})).await["messages"]["month"].clone();
     assert_eq!(used, 21);
 }
 
 async fn the_servers_of_an_account_share_its_send_rate(engine: Engine) {
-    const EACH: usize = 10;
+    const MESSAGES_PER_SERVER: usize = 10;
     let outside = Outside::new();
     let peer = outside.site("shop.example", Script::new());
     let world = outside.start(engine, &[]);
@@ -136,7 +138,7 @@ async fn the_servers_of_an_account_share_its_send_rate(engine: Engine) {
     assert_eq!(set_ceilings(&world, &["--send-rate", "5/s"])["send_rate"], "5/s");
     world.apply_changes();
     let (mut own, mut others) = (Vec::new(), Vec::new());
-    for number in 0..EACH {
+    for number in 0..MESSAGES_PER_SERVER {
         own.push(world.accepted_id(&good_but(json!({"to": [format!("a{number}@shop.example")]}))).await);
         let to = format!("b{number}@shop.example");
         let mail = good_but(json!({"to": [to], "from": "x@second.example"}));
@@ -156,34 +158,34 @@ async fn the_servers_of_an_account_share_its_send_rate(engine: Engine) {
         times.push((listed["data"][0]["timestamp"].as_f64().unwrap(), false));
     }
     times.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    assert_eq!(peer.messages().len(), 2 * EACH);
+    assert_eq!(peer.messages().len(), 2 * MESSAGES_PER_SERVER);
     // With separate rates each server would take 2 s; together they take 4 s. The times of stored outcomes lag a
     // little.
     let took = times[times.len() - 1].0 - times[0].0;
     assert!(took > 3.5, "{took} s");
-    let first_half = times[..EACH].iter().filter(|(_, is_own)| *is_own).count();
+    let first_half = times[..MESSAGES_PER_SERVER].iter().filter(|(_, is_own)| *is_own).count();
     assert!((3..=7).contains(&first_half), "they take turns: {times:?}");
-    let waited = world.call("/api/v1/messages/timeline", &json!({"id": own[EACH - 1]})).await;
+    let waited = world.call("/api/v1/messages/timeline", &json!({"id": own[MESSAGES_PER_SERVER - 1]})).await;
     assert!(waited.to_string().contains("the account's send rate of 5/s is used up"), "{waited}");
 }
 
 async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let one = create_customer(&world, "one").await;
     let (account, server) = keys(&one);
     let ceilings = json!({"hourly_limit": 1_000, "send_rate": "100/m", "retention": {"messages_days": 30}});
     let wanted = json!({"id": one.id, "ceilings": ceilings});
     // Only the operator sets the ceilings of an account.
-    assert_eq!(code(&world, account, "accounts/update", &wanted).await, "AccessDenied");
-    assert_eq!(code(&world, server, "accounts/update", &wanted).await, "AccessDenied");
-    let set = done(&world, operator, "accounts/update", &wanted).await;
+    assert_eq!(error_code(&world, account, "accounts/update", &wanted).await, "AccessDenied");
+    assert_eq!(error_code(&world, server, "accounts/update", &wanted).await, "AccessDenied");
+    let set = call_ok(&world, operator, "accounts/update", &wanted).await;
     assert_eq!(
         (&set["ceilings"]["hourly_limit"], &set["ceilings"]["send_rate"]),
         (&json!(1_000), &json!("100/m"))
     );
-    let shown = done(&world, account, "account/get", &json!({})).await;
+    let shown = call_ok(&world, account, "account/get", &json!({})).await;
     assert_eq!((&shown["ceilings"], &shown["name"]), (&set["ceilings"], &json!("one")));
-    let own = done(&world, server, "server/get", &json!({})).await;
+    let own = call_ok(&world, server, "server/get", &json!({})).await;
     assert_eq!(
         (&own["send_rate"], &own["hourly_limit"]),
         (&json!("100/m"), &Value::Null),
@@ -206,17 +208,17 @@ async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
         assert_eq!(answer["data"]["code"], "CeilingExceeded");
     }
     for change in [json!({"send_rate": "2/s"}), json!({"retention": {"messages_days": 31}})] {
-        assert_eq!(code(&world, server, "server/update", &change).await, "CeilingExceeded", "{change}");
+        assert_eq!(error_code(&world, server, "server/update", &change).await, "CeilingExceeded", "{change}");
     }
     let lower = json!({"hourly_limit": 900, "send_rate": "1/s", "retention": {"messages_days": 7}});
-    done(&world, server, "server/update", &lower).await;
+    call_ok(&world, server, "server/update", &lower).await;
     let none = json!({"hourly_limit": "none", "send_rate": "none"});
-    let back = done(&world, server, "server/update", &none).await;
+    let back = call_ok(&world, server, "server/update", &none).await;
     assert_eq!(back["send_rate"], "100/m", "without a rate of its own, the server has the account's");
     // The ceiling that the account sets is the highest value that the server's key may set.
-    let given = json!({"id": id, "ceilings": {"hourly_limit": 500, "mode": "development"}});
-    let given = done(&world, account, "servers/update", &given).await;
-    assert_eq!((&given["hourly_limit"], &given["ceilings"]["hourly_limit"]), (&json!(500), &json!(500)));
+    let change = json!({"id": id, "ceilings": {"hourly_limit": 500, "mode": "development"}});
+    let changed = call_ok(&world, account, "servers/update", &change).await;
+    assert_eq!((&changed["hourly_limit"], &changed["ceilings"]["hourly_limit"]), (&json!(500), &json!(500)));
     let answer = call(&world, server, "server/update", &json!({"hourly_limit": 501, "mode": "live"})).await;
     let messages: Vec<&Value> =
         answer["data"]["errors"].as_array().unwrap().iter().map(|error| &error["message"]).collect();
@@ -228,15 +230,15 @@ async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
         ]
     );
     assert_eq!(
-        code(&world, server, "server/update", &json!({"hourly_limit": "none"})).await,
+        error_code(&world, server, "server/update", &json!({"hourly_limit": "none"})).await,
         "CeilingExceeded"
     );
     let lifted =
         json!({"id": id, "ceilings": {"hourly_limit": "none", "mode": "live"}, "hourly_limit": 1_000});
-    let lifted = done(&world, account, "servers/update", &lifted).await;
+    let lifted = call_ok(&world, account, "servers/update", &lifted).await;
     assert_eq!((&lifted["mode"], &lifted["ceilings"]["hourly_limit"]), (&json!("live"), &json!(1_000)));
     // The account cannot lift what the operator set for the server.
-    done(
+    call_ok(
         &world,
         operator,
         "servers/update",
@@ -244,10 +246,10 @@ async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
     )
     .await;
     let raise = json!({"id": id, "ceilings": {"hourly_limit": 800}});
-    let still = done(&world, account, "servers/update", &raise).await;
+    let still = call_ok(&world, account, "servers/update", &raise).await;
     assert_eq!((&still["hourly_limit"], &still["ceilings"]["hourly_limit"]), (&json!(10), &json!(10)));
     let live = json!({"id": id, "ceilings": {"mode": "live"}});
-    assert_eq!(code(&world, account, "servers/update", &live).await, "CeilingExceeded");
+    assert_eq!(error_code(&world, account, "servers/update", &live).await, "CeilingExceeded");
     // Wrong values are named.
     let wrong = json!({"id": one.id, "ceilings": {"servers": -1, "send_rate": "fast", "odd": 1}});
     let answer = call(&world, operator, "accounts/update", &wrong).await;
@@ -256,17 +258,17 @@ async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
     assert_eq!(pointers, ["/ceilings/servers", "/ceilings/send_rate"]);
     assert_eq!(answer["flags"]["warnings"], json!(["Unknown field `ceilings/odd` was ignored"]));
     let all = json!({"id": one.id, "ceilings": {"hourly_limit": "none", "send_rate": "none", "retention": {"messages_days": "none"}}});
-    let free = done(&world, operator, "accounts/update", &all).await;
+    let free = call_ok(&world, operator, "accounts/update", &all).await;
     assert!(free["ceilings"]["hourly_limit"].is_null() && free["ceilings"]["send_rate"].is_null());
 }
 
 async fn repeated_calls_create_the_last_object_that_a_ceiling_allows_once(world: World) {
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let one = create_customer(&world, "one").await;
     let (account, _) = keys(&one);
     for number in 0..5 {
         let wanted = json!({"id": one.id, "ceilings": {"servers": 3 + number, "domains": 1 + number, "users": 1 + number}});
-        done(&world, operator, "accounts/update", &wanted).await;
+        call_ok(&world, operator, "accounts/update", &wanted).await;
         for (name, body) in [
             ("servers/create", json!({"name": format!("s{number}")})),
             ("domains/create", json!({"name": format!("d{number}.example")})),
@@ -285,11 +287,11 @@ async fn repeated_calls_create_the_last_object_that_a_ceiling_allows_once(world:
 }
 
 async fn an_account_gets_no_more_objects_than_its_ceilings_allow(world: World) {
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let one = create_customer(&world, "one").await;
     let (account, server) = keys(&one);
     let wanted = json!({"id": one.id, "ceilings": {"servers": 3, "domains": 2, "webhooks": 10, "users": 1}});
-    done(&world, operator, "accounts/update", &wanted).await;
+    call_ok(&world, operator, "accounts/update", &wanted).await;
     let full = |what: &str, most: u32| json!([format!("The account has {most} {what}, the maximum")]);
     // The last one is made with a warning, and the next one is refused.
     assert_eq!(
@@ -309,7 +311,7 @@ async fn an_account_gets_no_more_objects_than_its_ceilings_allow(world: World) {
     );
     for key in [server, account] {
         assert_eq!(
-            code(&world, key, "domains/create", &json!({"name": "three.example"})).await,
+            error_code(&world, key, "domains/create", &json!({"name": "three.example"})).await,
             "CeilingExceeded"
         );
     }
@@ -320,7 +322,7 @@ async fn an_account_gets_no_more_objects_than_its_ceilings_allow(world: World) {
         full("users", 1),
         "the same person again"
     );
-    assert_eq!(code(&world, account, "users/invite", &invite("bob")).await, "CeilingExceeded");
+    assert_eq!(error_code(&world, account, "users/invite", &invite("bob")).await, "CeilingExceeded");
     assert!(!world.admin_output(&["user", "create", "bob@example.com", "--account", "one"]).0);
     for n in 0..10 {
         let key = (SERVER, one.server_keys[n % 2].as_str());
@@ -333,10 +335,10 @@ async fn an_account_gets_no_more_objects_than_its_ceilings_allow(world: World) {
         assert_eq!(warnings(&world, key, "webhooks/create", hook).await, expected, "webhook {n}");
     }
     assert_eq!(
-        code(&world, server, "webhooks/create", &json!({"url": "https://hooks.example/x"})).await,
+        error_code(&world, server, "webhooks/create", &json!({"url": "https://hooks.example/x"})).await,
         "CeilingExceeded"
     );
-    let usage = done(&world, account, "account/usage", &json!({})).await;
+    let usage = call_ok(&world, account, "account/usage", &json!({})).await;
     let counts = ["servers", "domains", "webhooks", "users"].map(|name| usage[name].as_u64().unwrap());
     assert_eq!(counts, [3, 2, 10, 1]);
     // Events come in order; 90 % of a small ceiling rounds up to all of it.
@@ -363,7 +365,7 @@ async fn an_account_gets_no_more_objects_than_its_ceilings_allow(world: World) {
         ]
     );
     // Changes of ceilings are in the audit log.
-    let log = done(&world, account, "account/audit", &json!({"operation": "accounts/update"})).await;
+    let log = call_ok(&world, account, "account/audit", &json!({"operation": "accounts/update"})).await;
     assert_eq!(
         (&log["items"][0]["before"]["servers_max"], &log["items"][0]["after"]["servers_max"]),
         (&Value::Null, &json!(3))

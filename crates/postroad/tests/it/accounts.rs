@@ -25,21 +25,21 @@ pub(crate) async fn call(world: &World, key: Key<'_>, name: &str, body: &Value) 
 }
 
 /// Calls an endpoint, which succeeds; returns the data of its answer.
-pub(crate) async fn done(world: &World, key: Key<'_>, name: &str, body: &Value) -> Value {
+pub(crate) async fn call_ok(world: &World, key: Key<'_>, name: &str, body: &Value) -> Value {
     let answer = call(world, key, name, body).await;
     assert_eq!(answer["status"], "success", "{name} {body}: {answer}");
     answer["data"].clone()
 }
 
 /// Calls an endpoint, which fails; returns the code of its error.
-pub(crate) async fn code(world: &World, key: Key<'_>, name: &str, body: &Value) -> String {
+pub(crate) async fn error_code(world: &World, key: Key<'_>, name: &str, body: &Value) -> String {
     let answer = call(world, key, name, body).await;
     assert_ne!(answer["status"], "success", "{name} {body}: {answer}");
     answer["data"]["code"].as_str().expect("a code").to_owned()
 }
 
 /// A field of the ready line.
-pub(crate) fn ready<'a>(world: &'a World, name: &str) -> &'a str {
+pub(crate) fn ready_field<'a>(world: &'a World, name: &str) -> &'a str {
     world.daemon.ready()[name].as_str().expect("the ready line has it")
 }
 
@@ -55,16 +55,17 @@ pub(crate) struct Customer {
 
 /// Creates an account and its key as the operator, and two servers with their keys by the account's key.
 pub(crate) async fn create_customer(world: &World, name: &str) -> Customer {
-    let operator = (OPERATOR, ready(world, "operator_api_key"));
-    let id = done(world, operator, "accounts/create", &json!({ "name": name })).await["id"].clone();
-    let made = done(world, operator, "account_keys/create", &json!({"account": id, "name": "main"})).await;
+    let operator = (OPERATOR, ready_field(world, "operator_api_key"));
+    let id = call_ok(world, operator, "accounts/create", &json!({ "name": name })).await["id"].clone();
+    let made = call_ok(world, operator, "account_keys/create", &json!({"account": id, "name": "main"})).await;
     let key = made["api_key"].as_str().expect("a key").to_owned();
     let (mut servers, mut credentials, mut server_keys) = (Vec::new(), Vec::new(), Vec::new());
     for server in ["shop", "news"] {
-        let by = (ACCOUNT, key.as_str());
-        let server = done(world, by, "servers/create", &json!({ "name": server })).await["id"].clone();
+        let account_key = (ACCOUNT, key.as_str());
+        let server =
+            call_ok(world, account_key, "servers/create", &json!({ "name": server })).await["id"].clone();
         let body = json!({"server": server, "name": "web"});
-        let credential = done(world, by, "credentials/create", &body).await;
+        let credential = call_ok(world, account_key, "credentials/create", &body).await;
         servers.push(server);
         credentials.push(credential["id"].clone());
         server_keys.push(credential["api_key"].as_str().expect("a key").to_owned());
@@ -73,11 +74,11 @@ pub(crate) async fn create_customer(world: &World, name: &str) -> Customer {
 }
 
 /// Everything that a customer's account key shows about the account, its servers and its keys.
-pub(crate) async fn state(world: &World, customer: &Customer) -> Value {
-    let by = (ACCOUNT, customer.key.as_str());
+pub(crate) async fn account_view(world: &World, customer: &Customer) -> Value {
+    let account_key = (ACCOUNT, customer.key.as_str());
     let mut shown = Vec::new();
     for list in ["servers/list", "credentials/list", "account_keys/list", "account/get", "account/audit"] {
-        shown.push(done(world, by, list, &json!({})).await);
+        shown.push(call_ok(world, account_key, list, &json!({})).await);
     }
     // The last use of a key is recorded a moment later.
     for list in &mut shown {
@@ -88,19 +89,19 @@ pub(crate) async fn state(world: &World, customer: &Customer) -> Value {
     shown.into()
 }
 
-/// Every call about an object of `of`, with the error code for a missing object.
-fn calls_about(of: &Customer) -> Vec<(&'static str, Value, &'static str)> {
-    let (server, credential) = (&of.servers[0], &of.credentials[0]);
+/// Every call about an object of the customer, with the error code for a missing object.
+fn calls_about(customer: &Customer) -> Vec<(&'static str, Value, &'static str)> {
+    let (server, credential) = (&customer.servers[0], &customer.credentials[0]);
     let mut calls = vec![
         ("servers/update", json!({"id": server, "name": "taken over"}), "ServerNotFound"),
         ("servers/suspend", json!({"id": server, "reason": "x"}), "ServerNotFound"),
         ("credentials/create", json!({"server": server, "name": "x"}), "ServerNotFound"),
         ("credentials/list", json!({ "server": server }), "ServerNotFound"),
         ("credentials/update", json!({"id": credential, "hold": true}), "CredentialNotFound"),
-        ("account_keys/revoke", json!({"id": of.account_key_id}), "AccountKeyNotFound"),
-        ("account/update", json!({"account": of.id, "name": "taken over"}), "AccountNotFound"),
-        ("servers/create", json!({"account": of.id, "name": "x"}), "AccountNotFound"),
-        ("account_keys/create", json!({"account": of.id, "name": "x"}), "AccountNotFound"),
+        ("account_keys/revoke", json!({"id": customer.account_key_id}), "AccountKeyNotFound"),
+        ("account/update", json!({"account": customer.id, "name": "taken over"}), "AccountNotFound"),
+        ("servers/create", json!({"account": customer.id, "name": "x"}), "AccountNotFound"),
+        ("account_keys/create", json!({"account": customer.id, "name": "x"}), "AccountNotFound"),
     ];
     for name in ["servers/get", "servers/resume", "servers/delete", "servers/restore"] {
         calls.push((name, json!({ "id": server }), "ServerNotFound"));
@@ -109,7 +110,7 @@ fn calls_about(of: &Customer) -> Vec<(&'static str, Value, &'static str)> {
         calls.push((name, json!({ "id": credential }), "CredentialNotFound"));
     }
     for name in ["account/get", "account/usage", "account/audit", "servers/list", "credentials/list"] {
-        calls.push((name, json!({ "account": of.id }), "AccountNotFound"));
+        calls.push((name, json!({ "account": customer.id }), "AccountNotFound"));
     }
     calls
 }
@@ -137,7 +138,7 @@ both_engines!(
 
 async fn nothing_of_another_account_is_seen_or_changed(world: World) {
     let (one, other) = (create_customer(&world, "one").await, create_customer(&world, "other").await);
-    let before = state(&world, &other).await;
+    let before = account_view(&world, &other).await;
     let nobody = Customer {
         id: json!(999_999),
         key: String::new(),
@@ -150,33 +151,33 @@ async fn nothing_of_another_account_is_seen_or_changed(world: World) {
         calls_about(&other).into_iter().zip(calls_about(&nobody))
     {
         // With the key of another account, the object seems not to exist.
-        let by = (ACCOUNT, one.key.as_str());
-        let answer = call(&world, by, name, &foreign).await;
+        let account_key = (ACCOUNT, one.key.as_str());
+        let answer = call(&world, account_key, name, &foreign).await;
         assert_eq!(answer["data"]["code"], expected, "{name}: {answer}");
-        assert_eq!(answer["data"], call(&world, by, name, &unknown).await["data"], "{name}");
+        assert_eq!(answer["data"], call(&world, account_key, name, &unknown).await["data"], "{name}");
         // Keys of servers, foreign and own, may not make these calls.
         for key in [&one.server_keys[0], &other.server_keys[0]] {
-            assert_eq!(code(&world, (SERVER, key), name, &foreign).await, "AccessDenied", "{name}");
+            assert_eq!(error_code(&world, (SERVER, key), name, &foreign).await, "AccessDenied", "{name}");
         }
         // An account key is not accepted as an operator key, nor an operator key as an account key.
-        assert_eq!(code(&world, (OPERATOR, &one.key), name, &foreign).await, "InvalidOperatorAPIKey");
-        let operator = ready(&world, "operator_api_key");
-        assert_eq!(code(&world, (ACCOUNT, operator), name, &foreign).await, "InvalidAccountAPIKey");
+        assert_eq!(error_code(&world, (OPERATOR, &one.key), name, &foreign).await, "InvalidOperatorAPIKey");
+        let operator = ready_field(&world, "operator_api_key");
+        assert_eq!(error_code(&world, (ACCOUNT, operator), name, &foreign).await, "InvalidAccountAPIKey");
     }
     for name in ["accounts/create", "accounts/list", "accounts/get", "accounts/suspend", "accounts/delete"] {
         let body = json!({"id": other.id, "name": "x", "reason": "x"});
-        assert_eq!(code(&world, (ACCOUNT, &one.key), name, &body).await, "AccessDenied", "{name}");
+        assert_eq!(error_code(&world, (ACCOUNT, &one.key), name, &body).await, "AccessDenied", "{name}");
     }
-    let listed = done(&world, (ACCOUNT, &one.key), "servers/list", &json!({})).await;
+    let listed = call_ok(&world, (ACCOUNT, &one.key), "servers/list", &json!({})).await;
     let ids: BTreeSet<String> =
         listed["items"].as_array().unwrap().iter().map(|server| server["id"].to_string()).collect();
     assert_eq!(ids, one.servers.iter().map(ToString::to_string).collect());
-    assert_eq!(state(&world, &other).await, before);
+    assert_eq!(account_view(&world, &other).await, before);
 }
 
 async fn every_change_leaves_one_audit_entry_and_refusals_leave_none(world: World) {
     let one = create_customer(&world, "one").await;
-    let by = (ACCOUNT, one.key.as_str());
+    let account_key = (ACCOUNT, one.key.as_str());
     let (server, credential) = (&one.servers[0], &one.credentials[0]);
     let changes = [
         ("servers/update", json!({"id": server, "hourly_limit": 100, "tracking": {"opens": true}})),
@@ -191,11 +192,11 @@ async fn every_change_leaves_one_audit_entry_and_refusals_leave_none(world: Worl
         ("servers/restore", json!({ "id": server })),
     ];
     for (name, body) in &changes {
-        done(&world, by, name, body).await;
+        call_ok(&world, account_key, name, body).await;
     }
     // Changes by the server's own key, and by the operator at the command line.
-    let own = (SERVER, one.server_keys[1].as_str());
-    done(&world, own, "server/update", &json!({"mode": "development"})).await;
+    let server_key = (SERVER, one.server_keys[1].as_str());
+    call_ok(&world, server_key, "server/update", &json!({"mode": "development"})).await;
     world.admin(&["server", "set-hourly-limit", "renamed/news", "500"]);
     // Refusals, and changes that change nothing, leave no entry.
     for (name, body, expected) in [
@@ -204,13 +205,13 @@ async fn every_change_leaves_one_audit_entry_and_refusals_leave_none(world: Worl
         ("servers/create", json!({"name": "7"}), "ValidationError"),
         ("credentials/rotate", json!({ "id": credential }), "CredentialEnded"),
     ] {
-        assert_eq!(code(&world, by, name, &body).await, expected, "{name}");
+        assert_eq!(error_code(&world, account_key, name, &body).await, expected, "{name}");
     }
     let beyond = json!({"hourly_limit": 501});
-    assert_eq!(code(&world, own, "server/update", &beyond).await, "CeilingExceeded");
-    done(&world, by, "servers/resume", &json!({ "id": server })).await;
+    assert_eq!(error_code(&world, server_key, "server/update", &beyond).await, "CeilingExceeded");
+    call_ok(&world, account_key, "servers/resume", &json!({ "id": server })).await;
 
-    let log = done(&world, by, "account/audit", &json!({"limit": 100})).await;
+    let log = call_ok(&world, account_key, "account/audit", &json!({"limit": 100})).await;
     let entries = log["items"].as_array().unwrap();
     let mut names: Vec<&str> = entries.iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
     names.reverse();
@@ -234,7 +235,10 @@ async fn every_change_leaves_one_audit_entry_and_refusals_leave_none(world: Worl
     assert!(one.server_keys.iter().chain([&one.key]).all(|key| !text.contains(key.as_str())));
 
     let only = json!({"operation": "servers/update", "actor": "account_key"});
-    assert_eq!(done(&world, by, "account/audit", &only).await["items"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        call_ok(&world, account_key, "account/audit", &only).await["items"].as_array().unwrap().len(),
+        1
+    );
     let (success, out, err) = world.audit_output(&["verify"]);
     assert!(success, "{err}");
     let verdict: Value = serde_json::from_str(&out).unwrap();
@@ -243,27 +247,28 @@ async fn every_change_leaves_one_audit_entry_and_refusals_leave_none(world: Worl
 
 async fn changes_of_a_servers_own_objects_leave_one_audit_entry_each(world: World) {
     let one = create_customer(&world, "one").await;
-    let (by, own) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
-    let before = done(&world, by, "account/audit", &json!({"limit": 1})).await["items"][0]["seq"].clone();
+    let (account_key, server_key) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
+    let before =
+        call_ok(&world, account_key, "account/audit", &json!({"limit": 1})).await["items"][0]["seq"].clone();
     let webhook = json!({"url": "https://hooks.example/in", "events": ["message.delivered"]});
-    let webhook = done(&world, own, "webhooks/create", &webhook).await;
+    let webhook = call_ok(&world, server_key, "webhooks/create", &webhook).await;
     let id = &webhook["id"];
     let other = json!({"id": id, "if_version": 1, "url": "https://hooks.example/other"});
-    assert_eq!(done(&world, own, "webhooks/update", &other).await["version"], 2);
-    assert_eq!(code(&world, own, "webhooks/update", &other).await, "VersionConflict");
-    done(&world, own, "webhooks/rotate_secret", &json!({ "id": id })).await;
-    done(&world, own, "webhooks/delete", &json!({ "id": id })).await;
+    assert_eq!(call_ok(&world, server_key, "webhooks/update", &other).await["version"], 2);
+    assert_eq!(error_code(&world, server_key, "webhooks/update", &other).await, "VersionConflict");
+    call_ok(&world, server_key, "webhooks/rotate_secret", &json!({ "id": id })).await;
+    call_ok(&world, server_key, "webhooks/delete", &json!({ "id": id })).await;
     let template = json!({"name": "Hello", "subject": "Hi", "plain_body": "Hi {{ name }}"});
-    let template = done(&world, own, "templates/create", &template).await["id"].clone();
-    done(&world, own, "templates/publish", &json!({ "id": template })).await;
+    let template = call_ok(&world, server_key, "templates/create", &template).await["id"].clone();
+    call_ok(&world, server_key, "templates/publish", &json!({ "id": template })).await;
     let hello = json!({"id": template, "if_version": 1, "subject": "Hello"});
-    assert_eq!(done(&world, own, "templates/update", &hello).await["latest_version"], 2);
-    assert_eq!(code(&world, own, "templates/update", &hello).await, "VersionConflict");
-    done(&world, own, "templates/delete", &json!({ "id": template })).await;
+    assert_eq!(call_ok(&world, server_key, "templates/update", &hello).await["latest_version"], 2);
+    assert_eq!(error_code(&world, server_key, "templates/update", &hello).await, "VersionConflict");
+    call_ok(&world, server_key, "templates/delete", &json!({ "id": template })).await;
     let addresses =
         json!({"items": [{"address": "a@example.com"}, {"address": "b@example.com"}, {"address": "no"}]});
-    call(&world, own, "suppressions/add", &addresses).await;
-    done(&world, own, "suppressions/remove", &json!({"address": "a@example.com"})).await;
+    call(&world, server_key, "suppressions/add", &addresses).await;
+    call_ok(&world, server_key, "suppressions/remove", &json!({"address": "a@example.com"})).await;
     // Refusals, and changes that change nothing, leave no entry.
     for (name, body) in [
         ("webhooks/create", json!({"url": "not a url"})),
@@ -272,11 +277,11 @@ async fn changes_of_a_servers_own_objects_leave_one_audit_entry_each(world: Worl
         ("templates/publish", json!({ "id": template })),
         ("suppressions/remove", json!({"address": "nobody@example.com"})),
     ] {
-        code(&world, own, name, &body).await;
+        error_code(&world, server_key, name, &body).await;
     }
-    done(&world, own, "suppressions/add", &json!({"address": "b@example.com"})).await;
+    call_ok(&world, server_key, "suppressions/add", &json!({"address": "b@example.com"})).await;
 
-    let log = done(&world, by, "account/audit", &json!({"limit": 100})).await["items"].clone();
+    let log = call_ok(&world, account_key, "account/audit", &json!({"limit": 100})).await["items"].clone();
     let entries: Vec<&Value> =
         log.as_array().unwrap().iter().rev().skip(before.as_u64().unwrap() as usize).collect();
     let names: Vec<&str> = entries.iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
@@ -323,91 +328,94 @@ async fn changes_of_a_servers_own_objects_leave_one_audit_entry_each(world: Worl
 
 async fn servers_and_accounts_are_deleted_and_restored_at_the_command_line(world: World) {
     let one = create_customer(&world, "one").await;
-    let own = (SERVER, one.server_keys[0].as_str());
+    let server_key = (SERVER, one.server_keys[0].as_str());
     assert!(world.admin(&["server", "delete", "one/shop"])["delete_at"].is_string());
-    assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+    assert_eq!(error_code(&world, server_key, "server/get", &json!({})).await, "ServerSuspended");
     assert!(!world.admin_output(&["server", "delete", "one/shop"]).0, "it is deleted already");
     assert!(world.admin(&["server", "restore", "one/shop"])["delete_at"].is_null());
-    done(&world, own, "server/get", &json!({})).await;
+    call_ok(&world, server_key, "server/get", &json!({})).await;
     assert!(world.admin(&["account", "delete", "one"])["delete_at"].is_string());
-    assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+    assert_eq!(error_code(&world, server_key, "server/get", &json!({})).await, "ServerSuspended");
     world.admin(&["account", "restore", "one"]);
-    done(&world, own, "server/get", &json!({})).await;
+    call_ok(&world, server_key, "server/get", &json!({})).await;
 }
 
 async fn keys_do_what_their_scopes_say(world: World) {
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let one = create_customer(&world, "one").await;
-    let by = (ACCOUNT, one.key.as_str());
+    let account_key = (ACCOUNT, one.key.as_str());
     let limited = json!({"name": "limited", "scopes": ["servers", "credentials:read"]});
-    let limited = done(&world, by, "account_keys/create", &limited).await;
+    let limited = call_ok(&world, account_key, "account_keys/create", &limited).await;
     let key = (ACCOUNT, limited["api_key"].as_str().unwrap());
-    done(&world, key, "servers/update", &json!({"id": one.servers[0], "name": "new"})).await;
-    done(&world, key, "credentials/list", &json!({})).await;
+    call_ok(&world, key, "servers/update", &json!({"id": one.servers[0], "name": "new"})).await;
+    call_ok(&world, key, "credentials/list", &json!({})).await;
     for (name, body) in [
         ("credentials/create", json!({"server": one.servers[0], "name": "x"})),
         ("account/get", json!({})),
         ("account_keys/create", json!({"name": "x"})),
     ] {
-        assert_eq!(code(&world, key, name, &body).await, "AccessDenied", "{name}");
+        assert_eq!(error_code(&world, key, name, &body).await, "AccessDenied", "{name}");
     }
     // A key creates no key that may do more than itself.
     let maker = json!({"name": "maker", "scopes": ["account_keys"]});
-    let maker = done(&world, by, "account_keys/create", &maker).await;
+    let maker = call_ok(&world, account_key, "account_keys/create", &maker).await;
     let maker = (ACCOUNT, maker["api_key"].as_str().unwrap());
-    assert_eq!(code(&world, maker, "account_keys/create", &json!({"name": "x"})).await, "ValidationError");
-    done(&world, by, "account_keys/revoke", &json!({"id": limited["id"]})).await;
-    assert_eq!(code(&world, key, "servers/list", &json!({})).await, "InvalidAccountAPIKey");
-    done(&world, operator, "accounts/suspend", &json!({"id": one.id, "reason": "unpaid"})).await;
-    assert_eq!(code(&world, by, "servers/list", &json!({})).await, "AccountSuspended");
-    let own = (SERVER, one.server_keys[0].as_str());
-    assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
-    done(&world, operator, "accounts/resume", &json!({"id": one.id})).await;
-    done(&world, by, "servers/list", &json!({})).await;
+    assert_eq!(
+        error_code(&world, maker, "account_keys/create", &json!({"name": "x"})).await,
+        "ValidationError"
+    );
+    call_ok(&world, account_key, "account_keys/revoke", &json!({"id": limited["id"]})).await;
+    assert_eq!(error_code(&world, key, "servers/list", &json!({})).await, "InvalidAccountAPIKey");
+    call_ok(&world, operator, "accounts/suspend", &json!({"id": one.id, "reason": "unpaid"})).await;
+    assert_eq!(error_code(&world, account_key, "servers/list", &json!({})).await, "AccountSuspended");
+    let server_key = (SERVER, one.server_keys[0].as_str());
+    assert_eq!(error_code(&world, server_key, "server/get", &json!({})).await, "ServerSuspended");
+    call_ok(&world, operator, "accounts/resume", &json!({"id": one.id})).await;
+    call_ok(&world, account_key, "servers/list", &json!({})).await;
     // The operator's ceilings bind the account's keys.
     let cap = json!({"id": one.servers[0], "ceilings": {"hourly_limit": 10}});
-    let capped = done(&world, operator, "servers/update", &cap).await;
+    let capped = call_ok(&world, operator, "servers/update", &cap).await;
     assert_eq!((&capped["hourly_limit"], &capped["ceilings"]["hourly_limit"]), (&json!(10), &json!(10)));
     let beyond = json!({"id": one.servers[0], "hourly_limit": 11});
-    assert_eq!(code(&world, by, "servers/update", &beyond).await, "CeilingExceeded");
+    assert_eq!(error_code(&world, account_key, "servers/update", &beyond).await, "CeilingExceeded");
     let made = world.admin(&["operator-key", "create", "--scope", "read"]);
     let reading = (OPERATOR, made["api_key"].as_str().unwrap());
-    done(&world, reading, "accounts/list", &json!({})).await;
-    assert_eq!(code(&world, reading, "accounts/create", &json!({"name": "x"})).await, "AccessDenied");
+    call_ok(&world, reading, "accounts/list", &json!({})).await;
+    assert_eq!(error_code(&world, reading, "accounts/create", &json!({"name": "x"})).await, "AccessDenied");
 }
 
 async fn creating_again_with_the_same_idempotency_key_creates_nothing(world: World) {
     let one = create_customer(&world, "one").await;
-    let by = (ACCOUNT, one.key.as_str());
+    let account_key = (ACCOUNT, one.key.as_str());
     let server = json!({"name": "third", "idempotency_key": "k1"});
-    let first = call(&world, by, "servers/create", &server).await;
-    let again = call(&world, by, "servers/create", &server).await;
+    let first = call(&world, account_key, "servers/create", &server).await;
+    let again = call(&world, account_key, "servers/create", &server).await;
     assert_eq!(first["data"]["id"], again["data"]["id"]);
     assert_eq!(again["flags"]["idempotent_replay"], true);
     let other = json!({"name": "fourth", "idempotency_key": "k1"});
-    assert_eq!(code(&world, by, "servers/create", &other).await, "IdempotencyConflict");
+    assert_eq!(error_code(&world, account_key, "servers/create", &other).await, "IdempotencyConflict");
     let credential = json!({"server": one.servers[0], "name": "x", "idempotency_key": "k2"});
-    let first = done(&world, by, "credentials/create", &credential).await;
-    let again = done(&world, by, "credentials/create", &credential).await;
+    let first = call_ok(&world, account_key, "credentials/create", &credential).await;
+    let again = call_ok(&world, account_key, "credentials/create", &credential).await;
     assert_eq!(first["id"], again["id"]);
     assert!(first["api_key"].is_string() && again["api_key"].is_null(), "shown once");
     let key = json!({"name": "once", "idempotency_key": "k3"});
     let (first, again) = (
-        done(&world, by, "account_keys/create", &key).await,
-        call(&world, by, "account_keys/create", &key).await,
+        call_ok(&world, account_key, "account_keys/create", &key).await,
+        call(&world, account_key, "account_keys/create", &key).await,
     );
     assert_eq!((&first["id"], &again["flags"]["idempotent_replay"]), (&again["data"]["id"], &json!(true)));
     assert!(first["api_key"].is_string() && again["data"]["api_key"].is_null(), "shown once");
     let other = json!({"name": "other", "idempotency_key": "k3"});
-    assert_eq!(code(&world, by, "account_keys/create", &other).await, "IdempotencyConflict");
+    assert_eq!(error_code(&world, account_key, "account_keys/create", &other).await, "IdempotencyConflict");
     // Objects of a server; a sister server may use the same idempotency keys.
-    let (own, sister) = ((SERVER, one.server_keys[0].as_str()), (SERVER, one.server_keys[1].as_str()));
+    let (server_key, sister) = ((SERVER, one.server_keys[0].as_str()), (SERVER, one.server_keys[1].as_str()));
     let webhook = json!({"url": "https://hooks.example/in", "idempotency_key": "k1"});
     let template =
         json!({"name": "Hi", "subject": "hi", "plain_body": "hi", "publish": true, "idempotency_key": "k2"});
     for (name, body) in [("webhooks/create", &webhook), ("templates/create", &template)] {
-        let first = call(&world, own, name, body).await;
-        let again = call(&world, own, name, body).await;
+        let first = call(&world, server_key, name, body).await;
+        let again = call(&world, server_key, name, body).await;
         assert!(
             first["data"]["id"].is_i64() && first["data"]["id"] == again["data"]["id"],
             "{name}: {first} {again}"
@@ -426,25 +434,25 @@ async fn creating_again_with_the_same_idempotency_key_creates_nothing(world: Wor
         let mut other = body.clone();
         let field = if name == "webhooks/create" { "url" } else { "name" };
         other[field] = json!("https://hooks.example/other");
-        assert_eq!(code(&world, own, name, &other).await, "IdempotencyConflict", "{name}");
+        assert_eq!(error_code(&world, server_key, name, &other).await, "IdempotencyConflict", "{name}");
         let list = name.replace("create", "list");
         assert_eq!(
-            done(&world, own, &list, &json!({})).await["items"].as_array().unwrap().len(),
+            call_ok(&world, server_key, &list, &json!({})).await["items"].as_array().unwrap().len(),
             1,
             "{list}"
         );
     }
     // An expiry time can be set and removed.
     let ends = json!({"id": one.credentials[0], "expires_at": "2099-01-01T00:00:00Z"});
-    assert!(done(&world, by, "credentials/update", &ends).await["expires_at"].is_string());
+    assert!(call_ok(&world, account_key, "credentials/update", &ends).await["expires_at"].is_string());
     let endless = json!({"id": one.credentials[0], "expires_at": "none"});
-    assert!(done(&world, by, "credentials/update", &endless).await["expires_at"].is_null());
+    assert!(call_ok(&world, account_key, "credentials/update", &endless).await["expires_at"].is_null());
     let wrong = json!({"id": one.credentials[0], "expires_at": "never"});
-    assert_eq!(code(&world, by, "credentials/update", &wrong).await, "ValidationError");
+    assert_eq!(error_code(&world, account_key, "credentials/update", &wrong).await, "ValidationError");
     // The pages together list every item once.
     let (mut names, mut cursor) = (Vec::new(), Value::Null);
     loop {
-        let page = call(&world, by, "servers/list", &json!({"limit": 1, "cursor": cursor})).await;
+        let page = call(&world, account_key, "servers/list", &json!({"limit": 1, "cursor": cursor})).await;
         names.extend(page["data"]["items"].as_array().unwrap().iter().map(|item| item["name"].clone()));
         cursor = page["flags"]["pagination"]["next_cursor"].clone();
         if cursor.is_null() {
@@ -456,34 +464,36 @@ async fn creating_again_with_the_same_idempotency_key_creates_nothing(world: Wor
 
 async fn a_server_key_changes_only_the_version_it_has_seen(world: World) {
     let one = create_customer(&world, "one").await;
-    let own = (SERVER, one.server_keys[0].as_str());
-    let version = done(&world, own, "server/get", &json!({})).await["version"].as_i64().expect("a version");
+    let server_key = (SERVER, one.server_keys[0].as_str());
+    let version =
+        call_ok(&world, server_key, "server/get", &json!({})).await["version"].as_i64().expect("a version");
     let changed =
-        done(&world, own, "server/update", &json!({"hourly_limit": 5, "if_version": version})).await;
+        call_ok(&world, server_key, "server/update", &json!({"hourly_limit": 5, "if_version": version}))
+            .await;
     assert_eq!((&changed["hourly_limit"], &changed["version"]), (&json!(5), &json!(version + 1)));
     let late = json!({"hourly_limit": 6, "if_version": version});
-    assert_eq!(code(&world, own, "server/update", &late).await, "VersionConflict");
-    assert_eq!(done(&world, own, "server/get", &json!({})).await, changed);
+    assert_eq!(error_code(&world, server_key, "server/update", &late).await, "VersionConflict");
+    assert_eq!(call_ok(&world, server_key, "server/get", &json!({})).await, changed);
     // The account sees the same version.
-    let by = (ACCOUNT, one.key.as_str());
-    let seen = done(&world, by, "servers/get", &json!({"id": one.servers[0]})).await;
+    let account_key = (ACCOUNT, one.key.as_str());
+    let seen = call_ok(&world, account_key, "servers/get", &json!({"id": one.servers[0]})).await;
     assert_eq!(seen["version"], changed["version"]);
 }
 
-/// Entries of the account's audit log, oldest first, without the first `after` ones.
-async fn entries_after(world: &World, by: Key<'_>, after: usize) -> Vec<Value> {
-    let log = done(world, by, "account/audit", &json!({"limit": 200})).await;
-    log["items"].as_array().unwrap().iter().rev().skip(after).cloned().collect()
+/// Entries of the account's audit log, oldest first, without the first `skipped` ones.
+async fn entries_after(world: &World, key: Key<'_>, skipped: usize) -> Vec<Value> {
+    let log = call_ok(world, key, "account/audit", &json!({"limit": 200})).await;
+    log["items"].as_array().unwrap().iter().rev().skip(skipped).cloned().collect()
 }
 
 async fn changes_of_messages_leave_one_audit_entry_each(world: World) {
-    let by = (ACCOUNT, ready(&world, "account_api_key"));
-    let own = (SERVER, world.key.as_str());
-    let before = entries_after(&world, by, 0).await.len();
+    let account_key = (ACCOUNT, ready_field(&world, "account_api_key"));
+    let server_key = (SERVER, world.key.as_str());
+    let before = entries_after(&world, account_key, 0).await.len();
     let (_, holding) = world.new_key(&["--hold"]);
     let holding = (SERVER, holding.as_str());
     let send = async |key: Key<'_>, fields: Value| {
-        let sent = done(&world, key, "send/message", &good_but(fields)).await;
+        let sent = call_ok(&world, key, "send/message", &good_but(fields)).await;
         sent["messages"].as_object().unwrap().values().next().unwrap()["id"].clone()
     };
     let mut held = Vec::new();
@@ -492,47 +502,55 @@ async fn changes_of_messages_leave_one_audit_entry_each(world: World) {
     }
     let mut scheduled = Vec::new();
     for _ in 0..2 {
-        scheduled.push(send(own, json!({"send_at": time_in(3_600)})).await);
+        scheduled.push(send(server_key, json!({"send_at": time_in(3_600)})).await);
     }
     for _ in 0..3 {
-        send(own, json!({"send_at": time_in(3_600), "tag": "tagged"})).await;
+        send(server_key, json!({"send_at": time_in(3_600), "tag": "tagged"})).await;
     }
-    done(&world, own, "messages/release", &json!({ "id": held[0] })).await;
+    call_ok(&world, server_key, "messages/release", &json!({ "id": held[0] })).await;
     world.until_status(held[0].as_i64().unwrap(), "Sent").await;
-    done(&world, own, "messages/cancel_hold", &json!({ "ids": [held[1], held[1]] })).await;
-    done(&world, own, "send/reschedule", &json!({"id": scheduled[0], "send_at": time_in(7_200)})).await;
-    done(&world, own, "send/cancel", &json!({ "id": scheduled[0] })).await;
-    let refused = code(&world, own, "messages/retry", &json!({ "id": scheduled[1] })).await;
+    call_ok(&world, server_key, "messages/cancel_hold", &json!({ "ids": [held[1], held[1]] })).await;
+    call_ok(&world, server_key, "send/reschedule", &json!({"id": scheduled[0], "send_at": time_in(7_200)}))
+        .await;
+    call_ok(&world, server_key, "send/cancel", &json!({ "id": scheduled[0] })).await;
+    let refused = error_code(&world, server_key, "messages/retry", &json!({ "id": scheduled[1] })).await;
     assert_eq!(refused, "MessageNotQueued");
-    done(&world, own, "send/cancel", &json!({"tag": "tagged"})).await;
-    done(&world, own, "messages/erase", &json!({ "id": held[2] })).await;
+    call_ok(&world, server_key, "send/cancel", &json!({"tag": "tagged"})).await;
+    call_ok(&world, server_key, "messages/erase", &json!({ "id": held[2] })).await;
     let cancelled = world.queue(&["cancel", &held[3].to_string()]);
     assert_eq!(cancelled[0]["done"], true, "{cancelled}");
     // Refusals, and changes that change nothing, leave no entry.
-    assert_eq!(code(&world, own, "messages/release", &json!({ "id": held[0] })).await, "MessageNotHeld");
-    assert_eq!(code(&world, own, "send/cancel", &json!({ "id": scheduled[0] })).await, "MessageNotScheduled");
-    done(&world, own, "send/cancel", &json!({"tag": "tagged"})).await;
+    assert_eq!(
+        error_code(&world, server_key, "messages/release", &json!({ "id": held[0] })).await,
+        "MessageNotHeld"
+    );
+    assert_eq!(
+        error_code(&world, server_key, "send/cancel", &json!({ "id": scheduled[0] })).await,
+        "MessageNotScheduled"
+    );
+    call_ok(&world, server_key, "send/cancel", &json!({"tag": "tagged"})).await;
     world.refused_queue(&["cancel", &held[3].to_string()]);
 
     // A replay of one event, and of a period.
     let webhook = json!({"url": "https://hooks.example/in", "events": ["message.cancelled"]});
-    let webhook = done(&world, own, "webhooks/create", &webhook).await["id"].clone();
+    let webhook = call_ok(&world, server_key, "webhooks/create", &webhook).await["id"].clone();
     // On PostgreSQL an event is listed a moment after its change.
     let event = eventually(async || {
-        let events = done(&world, own, "events/list", &json!({"types": ["message.cancelled"]})).await;
+        let events =
+            call_ok(&world, server_key, "events/list", &json!({"types": ["message.cancelled"]})).await;
         let event = events["items"][0]["id"].clone();
         if event.is_null() { Err(events.to_string()) } else { Ok(event) }
     })
     .await;
-    done(&world, own, "webhooks/replay", &json!({"id": webhook, "event_id": event})).await;
+    call_ok(&world, server_key, "webhooks/replay", &json!({"id": webhook, "event_id": event})).await;
     let range = json!({"id": webhook, "since": time_in(-3_600), "until": time_in(3_600)});
-    assert!(done(&world, own, "webhooks/replay", &range).await["events"].as_i64() > Some(0));
+    assert!(call_ok(&world, server_key, "webhooks/replay", &range).await["events"].as_i64() > Some(0));
     assert_eq!(
-        code(&world, own, "webhooks/replay", &json!({"id": webhook, "event_id": "evt_1"})).await,
+        error_code(&world, server_key, "webhooks/replay", &json!({"id": webhook, "event_id": "evt_1"})).await,
         "EventNotFound"
     );
 
-    let entries = entries_after(&world, by, before).await;
+    let entries = entries_after(&world, account_key, before).await;
     let names: Vec<&str> = entries.iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
     assert_eq!(
         names,
@@ -567,15 +585,15 @@ async fn a_single_retry_leaves_one_audit_entry(engine: Engine) {
     let full = Answer::reply("452 4.2.2 The mailbox is full");
     let _peer = outside.site("shop.example", Script::new().first(1, Stage::RcptTo, full));
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
-    let by = (ACCOUNT, ready(&world, "account_api_key"));
+    let account_key = (ACCOUNT, ready_field(&world, "account_api_key"));
     let id = world.accepted_id(&to("ann@shop.example")).await;
     world.until_status(id, "SoftFail").await;
-    let before = entries_after(&world, by, 0).await.len();
-    let own = (SERVER, world.key.as_str());
-    let retried = done(&world, own, "messages/retry", &json!({ "id": id })).await;
+    let before = entries_after(&world, account_key, 0).await.len();
+    let server_key = (SERVER, world.key.as_str());
+    let retried = call_ok(&world, server_key, "messages/retry", &json!({ "id": id })).await;
     assert_eq!(retried["results"][0]["status"], "done", "{retried}");
     world.until_status(id, "Sent").await;
-    let entries = entries_after(&world, by, before).await;
+    let entries = entries_after(&world, account_key, before).await;
     assert_eq!(entries.len(), 1, "{entries:?}");
     assert_eq!(
         (&entries[0]["operation"], &entries[0]["after"]["message"]),
@@ -585,18 +603,22 @@ async fn a_single_retry_leaves_one_audit_entry(engine: Engine) {
 
 async fn an_account_takes_any_name_without_learning_those_of_others(world: World) {
     let (one, other) = (create_customer(&world, "one").await, create_customer(&world, "other").await);
-    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
-    assert_eq!(done(&world, by, "account/update", &json!({"name": "other"})).await["name"], "other");
+    let (account_key, operator) =
+        ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));
+    assert_eq!(
+        call_ok(&world, account_key, "account/update", &json!({"name": "other"})).await["name"],
+        "other"
+    );
     // Names that the operator gives are unique.
     for (name, body) in [
         ("accounts/create", json!({"name": "other"})),
         ("accounts/update", json!({"id": one.id, "name": "dev"})),
         ("account/update", json!({"account": one.id, "name": "dev"})),
     ] {
-        assert_eq!(code(&world, operator, name, &body).await, "AccountExists", "{name}");
+        assert_eq!(error_code(&world, operator, name, &body).await, "AccountExists", "{name}");
     }
-    done(&world, operator, "accounts/update", &json!({"id": one.id, "name": "other"})).await;
-    let listed = done(&world, operator, "accounts/list", &json!({"name": "other"})).await;
+    call_ok(&world, operator, "accounts/update", &json!({"id": one.id, "name": "other"})).await;
+    let listed = call_ok(&world, operator, "accounts/list", &json!({"name": "other"})).await;
     assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
     // On the command line, an id selects one of the accounts with the same name.
     let (success, _, text) = world.admin_output(&["account", "rename", "other", "third"]);
@@ -610,27 +632,30 @@ async fn an_account_takes_any_name_without_learning_those_of_others(world: World
 
 async fn customers_do_not_learn_who_the_operator_is(world: World) {
     let one = create_customer(&world, "one").await;
-    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
-    done(&world, operator, "servers/suspend", &json!({"id": one.servers[0], "reason": "abuse"})).await;
-    done(&world, by, "servers/suspend", &json!({"id": one.servers[1], "reason": "holidays"})).await;
+    let (account_key, operator) =
+        ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));
+    call_ok(&world, operator, "servers/suspend", &json!({"id": one.servers[0], "reason": "abuse"})).await;
+    call_ok(&world, account_key, "servers/suspend", &json!({"id": one.servers[1], "reason": "holidays"}))
+        .await;
     let filter = json!({"operation": "servers/suspend"});
-    let shown = done(&world, by, "account/audit", &filter).await["items"].clone();
+    let shown = call_ok(&world, account_key, "account/audit", &filter).await["items"].clone();
     assert_eq!((&shown[1]["actor"], &shown[1]["subject_id"]), (&json!("operator_key"), &one.servers[0]));
     assert_eq!((&shown[1]["actor_id"], &shown[1]["address"]), (&Value::Null, &Value::Null), "{shown}");
     assert_eq!((&shown[0]["actor_id"], &shown[0]["address"]), (&one.account_key_id, &json!("127.0.0.1")));
     let filter = json!({"operation": "servers/suspend", "account": one.id});
-    let shown = done(&world, operator, "account/audit", &filter).await["items"].clone();
+    let shown = call_ok(&world, operator, "account/audit", &filter).await["items"].clone();
     assert!(shown[1]["actor_id"].is_i64() && shown[1]["address"] == "127.0.0.1", "{shown}");
     assert!(world.audit_output(&["verify"]).0);
 }
 
 async fn a_suspension_by_the_operator_for_the_same_reason_is_recorded(world: World) {
     let one = create_customer(&world, "one").await;
-    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    let (account_key, operator) =
+        ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));
     let suspended = json!({"id": one.servers[0], "reason": "abuse"});
-    done(&world, by, "servers/suspend", &suspended).await;
-    done(&world, operator, "servers/suspend", &suspended).await;
-    let log = done(&world, by, "account/audit", &json!({"operation": "servers/suspend"})).await;
+    call_ok(&world, account_key, "servers/suspend", &suspended).await;
+    call_ok(&world, operator, "servers/suspend", &suspended).await;
+    let log = call_ok(&world, account_key, "account/audit", &json!({"operation": "servers/suspend"})).await;
     let fields: Vec<(&Value, &Value)> = log["items"]
         .as_array()
         .unwrap()
@@ -641,19 +666,20 @@ async fn a_suspension_by_the_operator_for_the_same_reason_is_recorded(world: Wor
     assert_eq!(fields, [(&account, &operators), (&Value::Null, &account)], "{log}");
     // A server that is not suspended is resumed without an entry.
     for _ in 0..2 {
-        done(&world, operator, "servers/resume", &json!({"id": one.servers[0]})).await;
+        call_ok(&world, operator, "servers/resume", &json!({"id": one.servers[0]})).await;
     }
-    let log = done(&world, by, "account/audit", &json!({"operation": "servers/resume"})).await;
+    let log = call_ok(&world, account_key, "account/audit", &json!({"operation": "servers/resume"})).await;
     assert_eq!(log["items"].as_array().unwrap().len(), 1, "{log}");
 }
 
 async fn only_the_operator_sets_the_networks_of_an_address_key(world: World) {
     let one = create_customer(&world, "one").await;
-    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    let (account_key, operator) =
+        ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));
     let wanted =
         json!({"server": one.servers[0], "name": "x", "scope": "address", "allow": ["192.0.2.1/32"]});
-    for key in [by, operator] {
-        assert_eq!(code(&world, key, "credentials/create", &wanted).await, "ValidationError");
+    for key in [account_key, operator] {
+        assert_eq!(error_code(&world, key, "credentials/create", &wanted).await, "ValidationError");
     }
     let server = one.servers[0].to_string();
     let id = world.admin(&[
@@ -668,18 +694,18 @@ async fn only_the_operator_sets_the_networks_of_an_address_key(world: World) {
     ])["id"]
         .clone();
     let narrower = json!({"id": id, "allow": ["192.0.2.1/32"]});
-    assert_eq!(code(&world, by, "credentials/update", &narrower).await, "ValidationError");
+    assert_eq!(error_code(&world, account_key, "credentials/update", &narrower).await, "ValidationError");
     let same = json!({"id": id, "name": "scanner", "allow": ["192.0.2.0/24"]});
-    assert_eq!(done(&world, by, "credentials/update", &same).await["name"], "scanner");
-    done(&world, operator, "credentials/update", &narrower).await;
+    assert_eq!(call_ok(&world, account_key, "credentials/update", &same).await["name"], "scanner");
+    call_ok(&world, operator, "credentials/update", &narrower).await;
     assert_eq!(world.admin(&["key", "get", &id.to_string()])["allow"], json!(["192.0.2.1/32"]));
 }
 
 async fn nothing_is_changed_in_a_deleted_account(world: World) {
     let one = create_customer(&world, "one").await;
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let person = world.admin(&["user", "create", "ann@one.example", "--account", "one"])["id"].clone();
-    done(&world, operator, "accounts/delete", &json!({"id": one.id})).await;
+    call_ok(&world, operator, "accounts/delete", &json!({"id": one.id})).await;
     let (account, server, credential) = (&one.id, &one.servers[0], &one.credentials[0]);
     let changes = [
         ("servers/create", json!({"account": account, "name": "third"}), "AccountNotFound"),
@@ -695,18 +721,18 @@ async fn nothing_is_changed_in_a_deleted_account(world: World) {
         ("users/update", json!({"id": person, "name": "x"}), "UserNotFound"),
     ];
     for (name, body, expected) in &changes {
-        assert_eq!(&code(&world, operator, name, body).await, expected, "{name}");
+        assert_eq!(&error_code(&world, operator, name, body).await, expected, "{name}");
     }
     for (name, body) in [
         ("servers/get", json!({"id": server})),
         ("credentials/get", json!({"id": credential})),
         ("account/audit", json!({"account": account})),
     ] {
-        done(&world, operator, name, &body).await;
+        call_ok(&world, operator, name, &body).await;
     }
-    done(&world, operator, "accounts/restore", &json!({"id": one.id})).await;
+    call_ok(&world, operator, "accounts/restore", &json!({"id": one.id})).await;
     for (name, body, _) in &changes {
-        done(&world, operator, name, body).await;
+        call_ok(&world, operator, name, body).await;
     }
 }
 
@@ -718,12 +744,12 @@ fn time_in(seconds: i64) -> String {
 
 async fn account_keys_are_listed_by_name_and_state(world: World) {
     let one = create_customer(&world, "one").await;
-    let by = (ACCOUNT, one.key.as_str());
-    let second = done(&world, by, "account_keys/create", &json!({"name": "second"})).await;
-    done(&world, by, "account_keys/create", &json!({"name": "third"})).await;
-    done(&world, by, "account_keys/revoke", &json!({"id": second["id"]})).await;
+    let account_key = (ACCOUNT, one.key.as_str());
+    let second = call_ok(&world, account_key, "account_keys/create", &json!({"name": "second"})).await;
+    call_ok(&world, account_key, "account_keys/create", &json!({"name": "third"})).await;
+    call_ok(&world, account_key, "account_keys/revoke", &json!({"id": second["id"]})).await;
     let listed = async |filter: Value| {
-        let found = done(&world, by, "account_keys/list", &filter).await;
+        let found = call_ok(&world, account_key, "account_keys/list", &filter).await;
         let items = found["items"].as_array().unwrap().clone();
         items.iter().map(|key| key["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
@@ -736,7 +762,7 @@ async fn account_keys_are_listed_by_name_and_state(world: World) {
 
 async fn the_command_line_renames_and_changes_keys(world: World) {
     let one = create_customer(&world, "one").await;
-    let by = (ACCOUNT, one.key.as_str());
+    let account_key = (ACCOUNT, one.key.as_str());
     assert_eq!(world.admin(&["account", "rename", "one", "uno"])["name"], "uno");
     assert_eq!(world.admin(&["server", "rename", "uno/shop", "store"])["name"], "store");
     create_customer(&world, "two").await;
@@ -755,7 +781,7 @@ async fn the_command_line_renames_and_changes_keys(world: World) {
         (&usage["account"], &usage["servers"], &usage["users"]),
         (&json!("uno"), &json!(2), &json!(0))
     );
-    let answer = done(&world, by, "account/usage", &json!({})).await;
+    let answer = call_ok(&world, account_key, "account/usage", &json!({})).await;
     assert_eq!((&answer["servers"], &answer["domains"]), (&usage["servers"], &usage["domains"]));
 
     let id = one.credentials[0].to_string();
@@ -773,7 +799,8 @@ async fn the_command_line_renames_and_changes_keys(world: World) {
     assert_eq!((&changed["name"], &changed["hold"]), (&json!("app"), &json!(true)), "the rest stays");
     assert_eq!(world.admin(&["key", "get", &id]), changed);
     assert!(!world.admin_output(&["key", "update", &id]).0, "nothing to change");
-    let log = done(&world, by, "account/audit", &json!({"actor": "command_line", "limit": 100})).await;
+    let log =
+        call_ok(&world, account_key, "account/audit", &json!({"actor": "command_line", "limit": 100})).await;
     let mut names: Vec<&str> =
         log["items"].as_array().unwrap().iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
     names.reverse();
@@ -816,7 +843,7 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
     assert_eq!(run_with(Some("wrong"), variable).2, "InvalidAccountAPIKey", "no other key is tried");
     // A key of the environment with more rights is not sent beside the key of the profile.
     let narrow = world.folder.path().join("narrow.json");
-    let url = ready(&world, "url");
+    let url = ready_field(&world, "url");
     std::fs::write(&narrow, json!({"url": url, "account_api_key": key}).to_string()).expect("a file");
     let list_accounts = |envs: &[(&str, &str)], args: &[&str]| {
         let mut command = std::process::Command::new(program());
@@ -824,7 +851,7 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
         for name in ["POSTROAD_URL", "POSTROAD_API_KEY", "POSTROAD_ACCOUNT_API_KEY"] {
             command.env_remove(name);
         }
-        let operator_key = ready(&world, "operator_api_key");
+        let operator_key = ready_field(&world, "operator_api_key");
         let output =
             command.env("POSTROAD_OPERATOR_API_KEY", operator_key).envs(envs.iter().copied()).output();
         let output = output.expect("the program runs");
@@ -835,17 +862,17 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
     assert_eq!(list_accounts(&[], &["--profile", narrow.to_str().expect("text")]), "AccessDenied");
     assert_eq!(list_accounts(&[], &["--url", url]), "success");
     // The keys of a profile without a URL do not go to the environment's URL.
-    let homeless = world.folder.path().join("homeless.json");
-    std::fs::write(&homeless, json!({ "account_api_key": key }).to_string()).expect("a file");
+    let without_url = world.folder.path().join("homeless.json");
+    std::fs::write(&without_url, json!({ "account_api_key": key }).to_string()).expect("a file");
     let mut command = std::process::Command::new(program());
-    let output = command.args(["api", "account/get", "--profile"]).arg(&homeless).output();
+    let output = command.args(["api", "account/get", "--profile"]).arg(&without_url).output();
     let output = output.expect("the program runs");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && text.contains("has no `url`"), "{output:?}");
     // A profile that is not needed is not read.
-    let (gone, at) = (("POSTROAD_PROFILE", "/nonexistent.json"), ("POSTROAD_URL", url));
-    assert_eq!(list_accounts(&[gone, at], &[]), "success");
-    assert_eq!(list_accounts(&[gone], &["--url", url]), "success");
+    let (missing_profile, url_variable) = (("POSTROAD_PROFILE", "/nonexistent.json"), ("POSTROAD_URL", url));
+    assert_eq!(list_accounts(&[missing_profile, url_variable], &[]), "success");
+    assert_eq!(list_accounts(&[missing_profile], &["--url", url]), "success");
     let (success, help, _) = world.command_output("api", &["--help"]);
     assert!(
         success && help.contains("POSTROAD_PROFILE") && help.contains("POSTROAD_ACCOUNT_API_KEY"),
@@ -855,18 +882,18 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
 
 async fn a_deleted_server_is_gone_until_it_is_restored(world: World) {
     let one = create_customer(&world, "one").await;
-    let (by, own) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
+    let (account_key, server_key) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
     let id = json!({"id": one.servers[0]});
-    done(&world, own, "server/get", &json!({})).await;
-    let deleted = done(&world, by, "servers/delete", &id).await;
+    call_ok(&world, server_key, "server/get", &json!({})).await;
+    let deleted = call_ok(&world, account_key, "servers/delete", &id).await;
     assert!(deleted["delete_at"].is_string());
-    assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+    assert_eq!(error_code(&world, server_key, "server/get", &json!({})).await, "ServerSuspended");
     for name in ["servers/get", "servers/delete", "servers/resume"] {
-        assert_eq!(code(&world, by, name, &id).await, "ServerNotFound", "{name}");
+        assert_eq!(error_code(&world, account_key, name, &id).await, "ServerNotFound", "{name}");
     }
-    let gone = done(&world, by, "servers/list", &json!({"deleted": true})).await;
+    let gone = call_ok(&world, account_key, "servers/list", &json!({"deleted": true})).await;
     assert_eq!(gone["items"][0]["id"], one.servers[0]);
-    done(&world, by, "servers/restore", &id).await;
-    done(&world, own, "server/get", &json!({})).await;
-    assert_eq!(code(&world, by, "servers/restore", &id).await, "ServerNotFound");
+    call_ok(&world, account_key, "servers/restore", &id).await;
+    call_ok(&world, server_key, "server/get", &json!({})).await;
+    assert_eq!(error_code(&world, account_key, "servers/restore", &id).await, "ServerNotFound");
 }

@@ -202,8 +202,8 @@ fn a_mistyped_folder_does_not_become_an_installation() {
         .output()
         .unwrap();
     assert!(!output.status.success());
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("there is no installation"), "{said}");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("there is no installation"), "{error}");
     assert!(!data_dir.exists());
 }
 
@@ -268,8 +268,8 @@ mod nodes {
         let one = World::start_on(Some(&url), Some(database), &[]);
         let other = World::start_on(Some(&url), None, &[]);
         let body = good_but(json!({"idempotency_key": "both"}));
-        let turns = (0..60).map(|turn| if turn % 2 == 0 { &one } else { &other });
-        let answers = join_all(turns.map(|node| node.call(SEND, &body))).await;
+        let nodes = (0..60).map(|number| if number % 2 == 0 { &one } else { &other });
+        let answers = join_all(nodes.map(|node| node.call(SEND, &body))).await;
         let first = answers.iter().filter(|answer| answer["flags"] == json!({})).count();
         assert_eq!(first, 1, "exactly one call stored the send");
         assert!(answers.iter().all(|answer| answer["data"] == answers[0]["data"]), "{answers:?}");

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, code, create_customer, done, ready};
-use crate::foreign_keys::{ABSENT, prepare_mail};
+use crate::account_isolation::{ABSENT, prepare_mail};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call_ok, create_customer, error_code, ready_field};
 use crate::signing_in::{Visitor, join};
 use crate::world::{World, both_engines};
 
 /// Number of calls of each kind.
-const ROUNDS: usize = 121;
+const CALLS_PER_KIND: usize = 121;
 
 /// Key and body of a call.
 type KeyAndBody<'a> = (Key<'a>, Value);
@@ -20,41 +20,41 @@ both_engines!(
     the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists
 );
 
-/// Maximum number of measurements of a pair of calls. A leak shows in all of them, a machine that is busy for a while
+/// Maximum number of measurements of a pair of calls. A leak shows in all of them, other load of the machine
 /// only in some.
-const MEASUREMENTS: usize = 4;
+const MEASUREMENTS_MAX: usize = 4;
 
 /// Whether the medians of two calls, made in turns, differ by at most 30 % plus 0.3 ms.
-fn are_alike(taken: &[Duration; 2]) -> bool {
-    let (faster, slower) = (taken[0].min(taken[1]), taken[0].max(taken[1]));
+fn are_alike(times: &[Duration; 2]) -> bool {
+    let (faster, slower) = (times[0].min(times[1]), times[0].max(times[1]));
     slower <= faster + faster * 3 / 10 + Duration::from_micros(300)
 }
 
-fn medians(taken: [Vec<Duration>; 2]) -> [Duration; 2] {
-    taken.map(|mut taken| {
-        taken.sort_unstable();
-        taken[taken.len() / 2]
+fn medians(times: [Vec<Duration>; 2]) -> [Duration; 2] {
+    times.map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2]
     })
 }
 
 async fn the_time_of_an_answer_does_not_reveal_whether_an_object_exists(world: World) {
     let (one, zebra) = (create_customer(&world, "one").await, create_customer(&world, "zebra").await);
     let sending = (SERVER, zebra.server_keys[0].as_str());
-    let sent = done(&world, sending, "send/message", &prepare_mail(&world, "a@zebra.example")).await;
+    let sent = call_ok(&world, sending, "send/message", &prepare_mail(&world, "a@zebra.example")).await;
     let message = &sent["messages"]["a@zebra.example"]["id"];
     let (account, server) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
     let absent = json!({ "id": ABSENT });
     let user = world.admin(&["user", "create", "a@zebra.example", "--account", "zebra"])["id"].clone();
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let pool = json!({"name": "zebra", "account": zebra.id});
-    let pool = done(&world, operator, "ip_pools/create", &pool).await["id"].clone();
+    let pool = call_ok(&world, operator, "ip_pools/create", &pool).await["id"].clone();
     let of_account = |name: &'static str, foreign: &Value| {
         (name, [(account, json!({ "id": foreign })), (account, absent.clone())])
     };
     let invite = json!({"email": "b@zebra.example", "account": zebra.id, "mail": false});
-    let invitation = done(&world, operator, "users/invite", &invite).await["id"].clone();
+    let invitation = call_ok(&world, operator, "users/invite", &invite).await["id"].clone();
     let key = json!({"name": "zebra", "account": zebra.id});
-    let key = done(&world, operator, "account_keys/create", &key).await["id"].clone();
+    let key = call_ok(&world, operator, "account_keys/create", &key).await["id"].clone();
     let named = |name: &str| (account, json!({ "name": name }));
     let pairs: [(&str, [KeyAndBody<'_>; 2]); 8] = [
         of_account("servers/get", &zebra.servers[0]),
@@ -69,30 +69,30 @@ async fn the_time_of_an_answer_does_not_reveal_whether_an_object_exists(world: W
     for (name, calls) in pairs {
         let mut all = Vec::new();
         while !all.last().is_some_and(are_alike) {
-            assert!(all.len() < MEASUREMENTS, "{name}: {all:?}");
+            assert!(all.len() < MEASUREMENTS_MAX, "{name}: {all:?}");
             all.push(measure(&world, name, &calls).await);
         }
     }
 }
 
 async fn measure(world: &World, name: &str, calls: &[KeyAndBody<'_>; 2]) -> [Duration; 2] {
-    let mut taken = [Vec::new(), Vec::new()];
-    for round in 0..ROUNDS {
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..CALLS_PER_KIND {
         // In turns, so that other load of the machine affects both.
         for at in [round % 2, (round + 1) % 2] {
             let (key, body) = &calls[at];
             let begun = Instant::now();
-            code(world, *key, name, body).await;
-            taken[at].push(begun.elapsed());
+            error_code(world, *key, name, body).await;
+            times[at].push(begun.elapsed());
         }
     }
-    medians(taken)
+    medians(times)
 }
 
 async fn the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists(world: World) {
     join(&world, "ann@example.com").await;
     let emails = ["ann@example.com", "bob@example.com"];
-    let mut taken = [Vec::new(), Vec::new()];
+    let mut times = [Vec::new(), Vec::new()];
     // Within the limits of failed attempts: ten for a person from one address, fifty from all.
     for address in 2..6 {
         let mut visitor = Visitor::at(&world, [127, 0, 0, address]);
@@ -100,11 +100,11 @@ async fn the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists(world: 
             for at in [round % 2, (round + 1) % 2] {
                 let begun = Instant::now();
                 let reply = visitor.sign_in(emails[at], "a wrong guess of it").await;
-                taken[at].push(begun.elapsed());
+                times[at].push(begun.elapsed());
                 assert!(reply.status == 422 && reply.text().contains("is wrong"), "{}", reply.text());
             }
         }
     }
-    let taken = medians(taken);
-    assert!(are_alike(&taken), "{taken:?}");
+    let times = medians(times);
+    assert!(are_alike(&times), "{times:?}");
 }

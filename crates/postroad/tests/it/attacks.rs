@@ -44,7 +44,7 @@ fn address(world: &World) -> SocketAddr {
 }
 
 /// Sends 800 kB of `http`, each a possible start of a link, to recipients that open and click.
-async fn half_links(world: &World) {
+async fn send_half_links(world: &World) {
     for recipient in ["open@sim.postroad.test", "click@sim.postroad.test"] {
         let body = good_but(json!({"to": [recipient], "plain_body": "http".repeat(200_000)}));
         attack(world, SEND, &body).await;
@@ -52,7 +52,7 @@ async fn half_links(world: &World) {
 }
 
 /// Mails compressed reports as a stranger, in thirty sessions at once.
-async fn packed_reports(world: &World) {
+async fn mail_compressed_reports(world: &World) {
     let mut text = String::from("<feedback>");
     while text.len() < 15 << 20 {
         text.push_str("<record><row><source_ip>192.0.2.1</source_ip><count>1</count></row></record>");
@@ -88,7 +88,7 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Makes requests whose answers would be large, and reads nothing. The connections stay open.
-async fn unread_errors(world: &World, streams: usize) -> Vec<TcpStream> {
+async fn leave_answers_unread(world: &World, streams: usize) -> Vec<TcpStream> {
     let events: Vec<String> = (0..65_001).map(|number| format!("\"{number}\"")).collect();
     let body = format!("{{\"url\": \"https://example.com/\", \"events\": [{}]}}", events.join(","));
     let request = format!(
@@ -107,7 +107,7 @@ async fn unread_errors(world: &World, streams: usize) -> Vec<TcpStream> {
 }
 
 /// Sends lists that split into millions of entries.
-async fn commas(world: &World) {
+async fn send_comma_lists(world: &World) {
     for body in [
         json!({"to": ",".repeat(38 << 20)}),
         json!({"to": ["a@example.com"], "cc": "x:;,".repeat(9 << 20)}),
@@ -126,7 +126,7 @@ async fn commas(world: &World) {
 }
 
 /// Tests a webhook that never answers, with calls that are padded.
-async fn hanging_tests(world: &World) {
+async fn test_hanging_webhook(world: &World) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let made = envelope(&attack(world, "/api/v1/webhooks/create", &json!({ "url": url })).await);
@@ -137,7 +137,7 @@ async fn hanging_tests(world: &World) {
 }
 
 /// Sends a large message of another tenant; returns how long the answer took.
-async fn victim_sends(world: &World, key: &str) -> Duration {
+async fn send_as_victim(world: &World, key: &str) -> Duration {
     let started = Instant::now();
     let body = json!({
         "to": ["a@example.com"], "from": "shop@victim.test", "subject": "x", "plain_body": "x".repeat(2 << 20),
@@ -159,14 +159,19 @@ async fn all_attacks_together_stop_nobody_and_take_less_than_600_mb() {
     world.admin(&["domain", "set-verified", "victim.test", "--server", "victim"]);
     let key = world.admin(&["key", "create", "--server", "victim"])["api_key"].as_str().unwrap().to_owned();
 
-    let unread = unread_errors(&world, 60).await;
+    let unread = leave_answers_unread(&world, 60).await;
     let attacks = async {
-        tokio::join!(half_links(&world), packed_reports(&world), commas(&world), hanging_tests(&world));
+        tokio::join!(
+            send_half_links(&world),
+            mail_compressed_reports(&world),
+            send_comma_lists(&world),
+            test_hanging_webhook(&world)
+        );
     };
     let victim = async {
         let mut slowest = Duration::ZERO;
         for _ in 0..10 {
-            slowest = slowest.max(victim_sends(&world, &key).await);
+            slowest = slowest.max(send_as_victim(&world, &key).await);
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
         slowest

@@ -56,11 +56,11 @@ async fn a_step_that_fails_does_not_keep_the_others_from_running() {
     assert_eq!(status, Status::HoldCancelled, "its hold is over");
 
     clock.advance(92 * DAY);
-    let failed = app.remove_old().await.unwrap_err();
+    let failed = app.remove_expired_data().await.unwrap_err();
     assert_eq!(failed.steps, ["deliveries"], "{failed}");
     assert_eq!(store.list_credentials(Some(server)).await.unwrap().len(), 0, "they were revoked long ago");
-    let kept = store.find_message(server, MessageId(sent)).await.unwrap();
-    assert!(kept.is_some(), "a message stays as long as its deliveries");
+    let message = store.find_message(server, MessageId(sent)).await.unwrap();
+    assert!(message.is_some(), "a message stays as long as its deliveries");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

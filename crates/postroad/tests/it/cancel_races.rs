@@ -13,7 +13,7 @@ use crate::world::{Engine, both_engines};
 const CANCEL: &str = "/api/v1/send/cancel";
 const MESSAGES: usize = 200;
 /// Maximum number of messages that one call cancels. Small, so that delivery begins between two calls.
-const AT_ONCE: usize = 5;
+const CANCELLED_PER_CALL_MAX: usize = 5;
 
 both_engines!(
     messages_of_a_tag_are_cancelled_or_delivered_and_never_both,
@@ -21,11 +21,11 @@ both_engines!(
 );
 
 async fn messages_of_a_tag_are_cancelled_or_delivered_and_never_both(engine: Engine) {
-    race(engine, |_| json!({"tag": "raced", "limit": AT_ONCE})).await;
+    race(engine, |_| json!({"tag": "raced", "limit": CANCELLED_PER_CALL_MAX})).await;
 }
 
 async fn messages_of_a_batch_are_cancelled_or_delivered_and_never_both(engine: Engine) {
-    race(engine, |batch_id| json!({"batch_id": batch_id, "limit": AT_ONCE})).await;
+    race(engine, |batch_id| json!({"batch_id": batch_id, "limit": CANCELLED_PER_CALL_MAX})).await;
 }
 
 /// Cancels messages while they become due; `request` makes the body of a cancel call from the id of their batch.

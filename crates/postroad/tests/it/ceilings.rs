@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use crate::world::{SEND, World, both_engines, good};
 
-const GET: &str = "/api/v1/server/get";
-const UPDATE: &str = "/api/v1/server/update";
+const SERVER_GET: &str = "/api/v1/server/get";
+const SERVER_UPDATE: &str = "/api/v1/server/update";
 
 async fn server(world: &World) -> Value {
-    world.call(GET, &json!({})).await["data"].clone()
+    world.call(SERVER_GET, &json!({})).await["data"].clone()
 }
 
 /// Asserts that the update is refused because of these fields, and changes nothing.
-async fn assert_exceeds(world: &World, change: Value, expected: &[(&str, &str)]) {
+async fn assert_ceiling_exceeded(world: &World, change: Value, expected: &[(&str, &str)]) {
     let before = server(world).await;
-    let answer = world.call(UPDATE, &change).await;
+    let answer = world.call(SERVER_UPDATE, &change).await;
     assert_eq!(
         (&answer["status"], &answer["data"]["code"]),
         (&json!("error"), &json!("CeilingExceeded")),
@@ -31,7 +31,7 @@ async fn assert_exceeds(world: &World, change: Value, expected: &[(&str, &str)])
 }
 
 async fn update(world: &World, change: Value) -> Value {
-    let answer = world.call(UPDATE, &change).await;
+    let answer = world.call(SERVER_UPDATE, &change).await;
     assert_eq!(answer["status"], "success", "{answer}");
     answer["data"].clone()
 }
@@ -70,12 +70,12 @@ async fn a_limit_that_the_operator_set_cannot_be_lifted_by_the_server(world: Wor
             "`retention/bodies_days` may be at most 7: the operator of the service set this ceiling",
         ),
     );
-    assert_exceeds(&world, json!({"hourly_limit": 101}), &[hourly]).await;
-    assert_exceeds(&world, json!({"hourly_limit": "none", "name": "free"}), &[hourly]).await;
-    assert_exceeds(&world, json!({"send_rate": "2/s", "hourly_limit": 1}), &[rate]).await;
+    assert_ceiling_exceeded(&world, json!({"hourly_limit": 101}), &[hourly]).await;
+    assert_ceiling_exceeded(&world, json!({"hourly_limit": "none", "name": "free"}), &[hourly]).await;
+    assert_ceiling_exceeded(&world, json!({"send_rate": "2/s", "hourly_limit": 1}), &[rate]).await;
     let all =
         json!({"send_rate": "none", "hourly_limit": 4_294_967_295_u32, "retention": {"bodies_days": "none"}});
-    assert_exceeds(&world, all, &[rate, hourly, bodies]).await;
+    assert_ceiling_exceeded(&world, all, &[rate, hourly, bodies]).await;
     let lower =
         update(&world, json!({"hourly_limit": 10, "send_rate": "1/s", "retention": {"bodies_days": 1}}))
             .await;
@@ -98,7 +98,7 @@ async fn a_limit_that_the_operator_set_cannot_be_lifted_by_the_server(world: Wor
 async fn a_server_that_the_operator_put_into_development_cannot_go_live_by_itself(world: World) {
     world.admin(&["server", "set-mode", "dev", "development"]);
     let mode = ("/mode", "`mode` may only be `development`: the operator of the service set this ceiling");
-    assert_exceeds(&world, json!({"mode": "live"}), &[mode]).await;
+    assert_ceiling_exceeded(&world, json!({"mode": "live"}), &[mode]).await;
     assert_eq!(server(&world).await["ceilings"]["mode"], "development");
     let held = world.accepted_id(&good()).await;
     world.until_status(held, "Held").await;
@@ -120,7 +120,7 @@ async fn a_test_key_cannot_change_the_live_server(world: World) {
             .clone();
     let id = &webhook["id"];
     let cases = [
-        (UPDATE, json!({"mode": "development"})),
+        (SERVER_UPDATE, json!({"mode": "development"})),
         ("/api/v1/webhooks/create", json!({"url": "http://127.0.0.1:9/other"})),
         ("/api/v1/webhooks/update", json!({"id": id, "enabled": false})),
         ("/api/v1/webhooks/rotate_secret", json!({"id": id})),
@@ -145,7 +145,7 @@ async fn a_test_key_cannot_change_the_live_server(world: World) {
     let still_there = world.call("/api/v1/webhooks/get", &json!({"id": id})).await;
     assert_eq!(still_there["data"]["url"], webhook["url"]);
     // A test key can read, and send in test mode.
-    assert_eq!(world.call_as(&test, GET, &json!({})).await["data"]["name"], "dev");
+    assert_eq!(world.call_as(&test, SERVER_GET, &json!({})).await["data"]["name"], "dev");
     let sent = world.call_as(&test, SEND, &good()).await;
     assert_eq!((&sent["status"], &sent["flags"]["test_mode"]), (&json!("success"), &json!(true)));
 }

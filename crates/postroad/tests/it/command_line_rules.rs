@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, OPERATOR, code, create_customer, done, ready};
+use crate::accounts::{ACCOUNT, OPERATOR, call_ok, create_customer, error_code, ready_field};
 use crate::world::{World, both_engines};
 
 both_engines!(
@@ -23,7 +23,7 @@ async fn the_command_line_changes_no_deleted_objects(world: World) {
     world.admin(&["domain", "create", "shop.example", "--server", "one/shop"]);
     world.admin(&["pool", "create", "spare"]);
     let key = one.credentials[0].to_string();
-    done(&world, (ACCOUNT, &one.key), "servers/delete", &json!({"id": one.servers[0]})).await;
+    call_ok(&world, (ACCOUNT, &one.key), "servers/delete", &json!({"id": one.servers[0]})).await;
     let changes: [&[&str]; 18] = [
         &["server", "rename", "one/shop", "other"],
         &["server", "suspend", "one/shop", "--reason", "x"],
@@ -62,8 +62,8 @@ async fn the_command_line_changes_no_deleted_objects(world: World) {
         assert_refused(&world, args, "there is no");
     }
     // Refused commands left no audit entry.
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    let log = done(&world, operator, "account/audit", &json!({"account": one.id, "limit": 2})).await;
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
+    let log = call_ok(&world, operator, "account/audit", &json!({"account": one.id, "limit": 2})).await;
     let last: Vec<&Value> =
         log["items"].as_array().unwrap().iter().map(|entry| &entry["operation"]).collect();
     assert_eq!(last, ["accounts/delete", "servers/delete"]);
@@ -116,7 +116,7 @@ async fn the_command_line_warns_when_a_ceiling_is_near(world: World) {
     let ceilings = ["--servers", "2", "--domains", "2", "--users", "2"];
     world.admin(&[&["account", "set-ceilings", "one"], ceilings.as_slice()].concat());
     let warnings_of = |args: &[&str]| world.admin(args)["warnings"].clone();
-    for (number, warning) in [(1, Value::Null), (2, json!("maximum"))] {
+    for (number, is_full) in [(1, false), (2, true)] {
         let (server, domain) = (format!("s{number}"), format!("d{number}.example"));
         let email = format!("p{number}@one.example");
         for warnings in [
@@ -125,23 +125,23 @@ async fn the_command_line_warns_when_a_ceiling_is_near(world: World) {
             warnings_of(&["user", "create", &email, "--account", "one"]),
         ] {
             let text = warnings[0].as_str().unwrap_or_default();
-            assert_eq!(text.contains('2') && text.contains("the maximum"), !warning.is_null(), "{warnings}");
+            assert_eq!(text.contains('2') && text.contains("the maximum"), is_full, "{warnings}");
         }
     }
     assert_refused(&world, &["server", "create", "s3", "--account", "one"], "at most 2 servers");
 }
 
 async fn a_long_audit_log_is_checked_in_parts(world: World) {
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     // Each account has its own chain; one request checks 50 parts of chains.
     for number in 0..60 {
-        done(&world, operator, "accounts/create", &json!({"name": format!("a{number}")})).await;
+        call_ok(&world, operator, "accounts/create", &json!({"name": format!("a{number}")})).await;
     }
     let (success, out, error) = world.audit_output(&["verify"]);
     assert!(success, "{error}");
     let verdict: Value = serde_json::from_str(&out).unwrap();
     let heads = verdict["heads"].as_array().unwrap();
-    let accounts = done(&world, operator, "accounts/list", &json!({"limit": 500})).await;
+    let accounts = call_ok(&world, operator, "accounts/list", &json!({"limit": 500})).await;
     for account in accounts["items"].as_array().unwrap() {
         let start = format!("{}:", account["id"]);
         let count = heads.iter().filter(|head| head.as_str().unwrap().starts_with(&start)).count();
@@ -151,7 +151,7 @@ async fn a_long_audit_log_is_checked_in_parts(world: World) {
     let expected: Vec<&str> = heads.iter().map(|head| head.as_str().unwrap()).collect();
     assert!(world.audit_output(&["verify", "--expect", &expected.join(" ")]).0);
     assert_eq!(
-        code(&world, operator, "account/audit", &json!({"account": 999_999})).await,
+        error_code(&world, operator, "account/audit", &json!({"account": 999_999})).await,
         "AccountNotFound"
     );
 }

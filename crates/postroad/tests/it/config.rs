@@ -14,6 +14,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Runs `check-config` on this configuration; returns whether it is good, and everything that was printed.
 fn check(config: &str, envs: &[(&str, &str)]) -> (bool, String) {
     let folder = tempfile::TempDir::new().unwrap();
     let file = folder.path().join("postroad.toml");
@@ -31,38 +32,38 @@ fn the_default_configuration_is_good_and_explained() {
 
 #[test]
 fn unknown_keys_are_reported_with_the_nearest_known_one() {
-    let (good, said) = check("hostnam = \"a.example\"\n[http]\nlistn = \"127.0.0.1:1\"\n", &[]);
-    assert!(!good);
-    assert!(said.contains("`hostnam`") && said.contains("`hostname`"), "{said}");
-    assert!(said.contains("`http.listn`") && said.contains("`http.listen`"), "{said}");
+    let (is_good, report) = check("hostnam = \"a.example\"\n[http]\nlistn = \"127.0.0.1:1\"\n", &[]);
+    assert!(!is_good);
+    assert!(report.contains("`hostnam`") && report.contains("`hostname`"), "{report}");
+    assert!(report.contains("`http.listn`") && report.contains("`http.listen`"), "{report}");
 }
 
 #[test]
 fn wrong_values_are_reported_with_a_fix() {
-    let (good, said) = check("[http]\nlisten = \"everywhere\"\n[limits]\nattachments = \"many\"\n", &[]);
-    assert!(!good);
-    assert!(said.contains("http.listen") && said.contains("limits.attachments"), "{said}");
-    let (good, said) = check("[http]\nlisten = \"0.0.0.0:8025\"\n", &[]);
-    assert!(!good);
-    assert!(said.contains("allow_plain") && said.contains("https_listen"), "{said}");
-    let (good, said) = check("[http]\nhttps_listen = \"127.0.0.1:8443\"\n", &[]);
-    assert!(!good);
-    assert!(said.contains("tls.certificate"), "{said}");
+    let (is_good, report) = check("[http]\nlisten = \"everywhere\"\n[limits]\nattachments = \"many\"\n", &[]);
+    assert!(!is_good);
+    assert!(report.contains("http.listen") && report.contains("limits.attachments"), "{report}");
+    let (is_good, report) = check("[http]\nlisten = \"0.0.0.0:8025\"\n", &[]);
+    assert!(!is_good);
+    assert!(report.contains("allow_plain") && report.contains("https_listen"), "{report}");
+    let (is_good, report) = check("[http]\nhttps_listen = \"127.0.0.1:8443\"\n", &[]);
+    assert!(!is_good);
+    assert!(report.contains("tls.certificate"), "{report}");
 }
 
 #[test]
 fn every_key_can_come_from_the_environment() {
-    let (good, said) = check("", &[("POSTROAD_HTTP_LISTEN", "nonsense")]);
-    assert!(!good);
-    assert!(said.contains("POSTROAD_HTTP_LISTEN"), "{said}");
+    let (is_good, report) = check("", &[("POSTROAD_HTTP_LISTEN", "nonsense")]);
+    assert!(!is_good);
+    assert!(report.contains("POSTROAD_HTTP_LISTEN"), "{report}");
     assert!(check("[http]\nlisten = \"nonsense\"\n", &[("POSTROAD_HTTP_LISTEN", "127.0.0.1:0")]).0);
-    let (good, said) = check("", &[("POSTROAD_HTTP_LISTN", "127.0.0.1:0")]);
-    assert!(good);
-    assert!(said.contains("POSTROAD_HTTP_LISTEN"), "{said}");
+    let (is_good, report) = check("", &[("POSTROAD_HTTP_LISTN", "127.0.0.1:0")]);
+    assert!(is_good);
+    assert!(report.contains("POSTROAD_HTTP_LISTEN"), "{report}");
 }
 
 /// Paths of a certificate, of a key that does not belong to it, and of its own key.
-fn two_pairs(folder: &std::path::Path) -> [String; 3] {
+fn certificate_and_keys(folder: &std::path::Path) -> [String; 3] {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     [path("a/dev-certificate.pem"), path("b/dev-key.pem"), path("a/dev-key.pem")]
 }
@@ -70,10 +71,10 @@ fn two_pairs(folder: &std::path::Path) -> [String; 3] {
 #[test]
 fn check_config_finds_what_serve_would_refuse() {
     let folder = tempfile::TempDir::new().unwrap();
-    let [certificate, wrong_key, right_key] = two_pairs(folder.path());
+    let [certificate, wrong_key, right_key] = certificate_and_keys(folder.path());
     for name in ["a", "b"] {
         let data = folder.path().join(name);
-        let args = crate::world::DEV.into_iter().chain(["--data-dir", data.to_str().unwrap()]);
+        let args = crate::world::DEV_ARGUMENTS.into_iter().chain(["--data-dir", data.to_str().unwrap()]);
         // The first start creates a self-signed certificate and its key in the data folder.
         drop(postroad_testkit::Daemon::start(program(), args, &[]));
     }
@@ -94,31 +95,31 @@ fn check_config_finds_what_serve_would_refuse() {
         ),
     ];
     for (config, expected) in cases {
-        let (good, said) = check(&config, &[]);
-        assert!(!good, "{config}{said}");
-        assert!(expected.iter().all(|part| said.contains(part)), "{config}{said}");
-        assert!(said.contains("postroad.toml:"), "it names the line: {said}");
+        let (is_good, report) = check(&config, &[]);
+        assert!(!is_good, "{config}{report}");
+        assert!(expected.iter().all(|part| report.contains(part)), "{config}{report}");
+        assert!(report.contains("postroad.toml:"), "it names the line: {report}");
         // And `serve` refuses it with the same words.
         let file = folder.path().join("postroad.toml");
         std::fs::write(&file, &config).unwrap();
-        let served = run(&["serve", "--config", file.to_str().unwrap()], &[]);
-        let served = (served.status.success(), text(&served.stderr));
-        assert!(!served.0 && expected.iter().all(|part| served.1.contains(part)), "{served:?}");
+        let output = run(&["serve", "--config", file.to_str().unwrap()], &[]);
+        let error = text(&output.stderr);
+        assert!(!output.status.success() && expected.iter().all(|part| error.contains(part)), "{output:?}");
     }
     assert!(check(&pair(&right_key), &[]).0);
 }
 
 #[test]
 fn check_config_warns_of_settings_that_make_parts_useless() {
-    let (good, said) = check("[http]\nlisten = \"\"\n", &[]);
-    assert!(good, "{said}");
+    let (is_good, report) = check("[http]\nlisten = \"\"\n", &[]);
+    assert!(is_good, "{report}");
     for expected in
         ["`hostname`: is still the default", "`smtp.bounce_listen`: is off", "`http.listen`: is off"]
     {
-        assert!(said.contains(expected), "{expected}: {said}");
+        assert!(report.contains(expected), "{expected}: {report}");
     }
-    let whole = "hostname = \"mx.example.com\"\n[smtp]\nbounce_listen = \"0.0.0.0:25\"\n";
-    assert_eq!(check(whole, &[]), (true, "The configuration is good.\n".to_owned()));
+    let complete = "hostname = \"mx.example.com\"\n[smtp]\nbounce_listen = \"0.0.0.0:25\"\n";
+    assert_eq!(check(complete, &[]), (true, "The configuration is good.\n".to_owned()));
     let output = run(&["check-config", "--json"], &[("POSTROAD_HOSTNAME", "mx.example.com")]);
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
@@ -128,8 +129,8 @@ fn check_config_warns_of_settings_that_make_parts_useless() {
     );
 }
 
-/// Arguments of `/bin/sh` that set limits and then become the program with `args`.
-fn limited<'a>(limits: &'a str, args: &[&'a str]) -> Vec<&'a str> {
+/// Arguments of `/bin/sh`, which sets the limits and then runs the program with `args` in its place.
+fn shell_args<'a>(limits: &'a str, args: &[&'a str]) -> Vec<&'a str> {
     let program = program().to_str().expect("the target folder has a plain name");
     ["-c", limits, program].into_iter().chain(args.iter().copied()).collect()
 }
@@ -141,14 +142,14 @@ fn check_config_warns_when_the_system_allows_too_few_open_files() {
     let file = folder.path().join("postroad.toml");
     std::fs::write(&file, config).unwrap();
     let args = ["check-config", "--config", file.to_str().unwrap()];
-    let said = |limits: &str| {
-        let output = daemon::command("/bin/sh", &[]).args(limited(limits, &args)).output().unwrap();
+    let report_with = |limits: &str| {
+        let output = daemon::command("/bin/sh", &[]).args(shell_args(limits, &args)).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         text(&output.stdout) + &text(&output.stderr)
     };
     // The soft limit does not matter: the service raises it.
-    assert_eq!(said("ulimit -Sn 256; exec \"$0\" \"$@\""), "The configuration is good.\n");
-    let warned = said("ulimit -n 1500; exec \"$0\" \"$@\"");
+    assert_eq!(report_with("ulimit -Sn 256; exec \"$0\" \"$@\""), "The configuration is good.\n");
+    let warned = report_with("ulimit -n 1500; exec \"$0\" \"$@\"");
     for expected in ["`delivery.connections`", "the system allows 1500", "LimitNOFILE="] {
         assert!(warned.contains(expected), "{expected}: {warned}");
     }
@@ -157,9 +158,11 @@ fn check_config_warns_when_the_system_allows_too_few_open_files() {
 #[test]
 fn a_service_raises_its_limit_of_open_files_as_far_as_it_may() {
     let folder = tempfile::TempDir::new().unwrap();
-    let dev: Vec<&str> =
-        crate::world::DEV.into_iter().chain(["--data-dir", folder.path().to_str().unwrap()]).collect();
-    let args = limited("ulimit -Sn 600; ulimit -Hn 1900; exec \"$0\" \"$@\"", &dev);
+    let dev: Vec<&str> = crate::world::DEV_ARGUMENTS
+        .into_iter()
+        .chain(["--data-dir", folder.path().to_str().unwrap()])
+        .collect();
+    let args = shell_args("ulimit -Sn 600; ulimit -Hn 1900; exec \"$0\" \"$@\"", &dev);
     let daemon = postroad_testkit::Daemon::start(std::path::Path::new("/bin/sh"), args, &[]);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).unwrap();
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
@@ -169,13 +172,13 @@ fn a_service_raises_its_limit_of_open_files_as_far_as_it_may() {
 
 #[test]
 fn a_refused_database_url_is_printed_without_its_password() {
-    let (_, said) = check("", &[("POSTROAD_DATABASE", "mysql://u:hunter2@h/d")]);
-    assert!(!said.contains("hunter2"), "{said}");
+    let (_, report) = check("", &[("POSTROAD_DATABASE", "mysql://u:hunter2@h/d")]);
+    assert!(!report.contains("hunter2"), "{report}");
 }
 
 /// `UPDATE_GOLDEN=1` rewrites the file.
 #[test]
-fn help_is_that_of_the_golden_file() {
+fn help_matches_the_golden_file() {
     let commands: [&[&str]; 12] = [
         &["--help"],
         &["dev", "--help"],

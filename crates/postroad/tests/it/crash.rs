@@ -23,8 +23,8 @@ async fn every_acknowledged_message_survives_kill_9(world: World) {
         let client = Client::new(world.daemon.ready()["url"].as_str().unwrap());
         let (key, acknowledged) = (world.key.clone(), Arc::clone(&acknowledged));
         callers.spawn(async move {
-            for turn in 0..REQUESTS / CONNECTIONS {
-                let subject = format!("message {caller}/{turn}");
+            for number in 0..REQUESTS / CONNECTIONS {
+                let subject = format!("message {caller}/{number}");
                 let body = good_but(json!({"subject": subject, "plain_body": "x".repeat(2_000)}));
                 let Ok(reply) = client.post_json(SEND, Some(&key), &body).await else { return };
                 if reply.status == 200 {
@@ -34,22 +34,29 @@ async fn every_acknowledged_message_survives_kill_9(world: World) {
             }
         });
     }
-    // The moment is counted in answers, not in time, so that a slow machine is in the middle of its work too.
-    let moment = rand::rng().random_range(300..1_500);
-    while acknowledged.lock().unwrap().len() < moment && !callers.is_empty() {
+    // The kill comes after a number of answers, not after a time, so that a slow machine is in the middle of its work too.
+    let answers_before_kill = rand::rng().random_range(300..1_500);
+    while acknowledged.lock().unwrap().len() < answers_before_kill && !callers.is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     world.daemon.kill9();
     callers.join_all().await;
     let acknowledged = std::mem::take(&mut *acknowledged.lock().unwrap());
-    assert!(acknowledged.len() >= moment && acknowledged.len() < REQUESTS, "{}", acknowledged.len());
+    assert!(
+        acknowledged.len() >= answers_before_kill && acknowledged.len() < REQUESTS,
+        "{}",
+        acknowledged.len()
+    );
     world.restart();
     let highest = acknowledged.iter().map(|(id, _)| *id).max().unwrap();
     for chunk in acknowledged.chunks(CONNECTIONS) {
         let checks = chunk.iter().map(async |(id, subject)| {
             let body = json!({"id": id, "_expansions": ["status", "details", "plain_body"]});
             let read = world.call(MESSAGE, &body).await;
-            assert_eq!(read["status"], "success", "message {id} is lost (killed after {moment} answers)");
+            assert_eq!(
+                read["status"], "success",
+                "message {id} is lost (killed after {answers_before_kill} answers)"
+            );
             assert_eq!(read["data"]["details"]["subject"], *subject);
             let status = &read["data"]["status"];
             let is_queued = status["next_attempt"].is_f64();

@@ -1,11 +1,11 @@
-//! Many keys: how many credentials a server may have, and lists that are too long to show whole.
+//! Limits on the number of keys: of valid credentials of one server, and of rows that a command lists.
 
 use futures_util::{StreamExt as _, stream};
 use postroad_model::{AccountId, Clock as _, Scope, ServerId, SystemClock, Timestamp};
 use postroad_store::{KeyHash, NewAccountKey, NewCredential, Store};
 use serde_json::json;
 
-use crate::accounts::{ACCOUNT, call, create_customer, done};
+use crate::accounts::{ACCOUNT, call, call_ok, create_customer};
 use crate::world::{Engine, World, both_engines};
 
 /// Maximum number of valid credentials of one server.
@@ -56,10 +56,10 @@ async fn a_server_has_at_most_a_thousand_valid_credentials(world: World) {
     add_credentials(&store, server, 10, Some(SystemClock.now())).await;
     drop(store);
     world.restart();
-    let by = (ACCOUNT, one.key.as_str());
+    let account_key = (ACCOUNT, one.key.as_str());
     let new = json!({"server": server, "name": "one more"});
-    let last = done(&world, by, "credentials/create", &new).await;
-    let refused = call(&world, by, "credentials/create", &new).await;
+    let last = call_ok(&world, account_key, "credentials/create", &new).await;
+    let refused = call(&world, account_key, "credentials/create", &new).await;
     assert_eq!(
         (&refused["status"], &refused["data"]["code"]),
         (&json!("parameter-error"), &json!("ValidationError"))
@@ -70,9 +70,10 @@ async fn a_server_has_at_most_a_thousand_valid_credentials(world: World) {
     let (success, _, error) = world.admin_output(&["key", "create", "--server", "one/shop"]);
     assert!(!success && error.contains("1,000 credentials, the maximum"), "{error}");
     // The other server has room, and so has this one after a key is revoked.
-    done(&world, by, "credentials/create", &json!({"server": one.servers[1], "name": "other"})).await;
-    done(&world, by, "credentials/revoke", &json!({ "id": last["id"] })).await;
-    done(&world, by, "credentials/create", &new).await;
+    call_ok(&world, account_key, "credentials/create", &json!({"server": one.servers[1], "name": "other"}))
+        .await;
+    call_ok(&world, account_key, "credentials/revoke", &json!({ "id": last["id"] })).await;
+    call_ok(&world, account_key, "credentials/create", &new).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,7 +101,7 @@ async fn a_list_that_is_too_long_for_a_command_says_so() {
     world.restart();
     let list = ["account-key", "list", "--account", "one"];
     assert_eq!(world.admin(&list).as_array().unwrap().len(), LISTED_MAX);
-    done(&world, (ACCOUNT, one.key.as_str()), "account_keys/create", &json!({"name": "one more"})).await;
+    call_ok(&world, (ACCOUNT, one.key.as_str()), "account_keys/create", &json!({"name": "one more"})).await;
     let (success, out, error) = world.admin_output(&list);
     let expected = "there are more than 10000 keys: `postroad api account_keys/list` lists them in pages";
     assert!(!success && out.is_empty() && error.contains(expected), "{error}");

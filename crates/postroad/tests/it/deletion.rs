@@ -10,14 +10,14 @@ use postroad_store::{ServerFilter, Store};
 use postroad_testkit::{ManualClock, OwnedRows, eventually};
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Customer, OPERATOR, SERVER, call, create_customer, done, ready};
-use crate::foreign_keys::fill;
+use crate::account_isolation::fill_account;
+use crate::accounts::{ACCOUNT, Customer, OPERATOR, SERVER, call, call_ok, create_customer, ready_field};
 use crate::world::{World, both_engines, good_but};
 
 both_engines!(a_deleted_account_and_server_leave_no_row_and_others_keep_theirs);
 
 /// Tables whose rows are removed within a week, and tables of counters, which the test itself changes.
-const SHORT_LIVED: [&str; 7] = [
+const SHORT_LIVED_TABLES: [&str; 7] = [
     "creations.",
     "idempotency_keys.",
     "user_sessions.",
@@ -27,7 +27,7 @@ const SHORT_LIVED: [&str; 7] = [
     "recipient_domains.",
 ];
 /// Columns of rows that stay: the audit log of an account.
-const KEPT: [&str; 2] = ["audit.account_id", "audit_heads.account_id"];
+const KEPT_COLUMNS: [&str; 2] = ["audit.account_id", "audit_heads.account_id"];
 
 /// Creates a domain, a message, a webhook, a template and a suppression of a customer's server.
 async fn use_server(world: &World, customer: &Customer, name: &str, at: usize) {
@@ -37,12 +37,12 @@ async fn use_server(world: &World, customer: &Customer, name: &str, at: usize) {
         world.admin(&["domain", action, &domain, "--server", &owner]);
     }
     let mail = good_but(json!({"from": format!("shop@{domain}"), "to": ["ann@example.net"]}));
-    done(world, server, "send/message", &mail).await;
+    call_ok(world, server, "send/message", &mail).await;
     let webhook = json!({"url": "https://hooks.example/in", "events": ["domain.verified"]});
-    done(world, server, "webhooks/create", &webhook).await;
+    call_ok(world, server, "webhooks/create", &webhook).await;
     let template = json!({"alias": "hello", "name": "Hello", "subject": "Hi", "plain_body": "Hi"});
-    done(world, server, "templates/create", &template).await;
-    done(world, server, "suppressions/add", &json!({"address": "gone@example.net"})).await;
+    call_ok(world, server, "templates/create", &template).await;
+    call_ok(world, server, "suppressions/add", &json!({"address": "gone@example.net"})).await;
 }
 
 /// Waits until the messages of a server are counted: until then they are kept.
@@ -62,7 +62,7 @@ async fn until_counted(world: &World, key: &str, accepted: i64) {
 async fn purge(world: &World, app: &App, store: &Store, server: ServerId, account: AccountId) {
     let counting = CounterTask::start(app.clone());
     eventually(async || {
-        app.remove_old().await.unwrap();
+        app.remove_expired_data().await.unwrap();
         app.run_housekeeping().await.unwrap();
         let is_left = store.find_server(server).await.unwrap().is_some()
             || store.find_account(account).await.unwrap().is_some();
@@ -76,10 +76,11 @@ async fn purge(world: &World, app: &App, store: &Store, server: ServerId, accoun
     counting.stop();
 }
 
-/// `rows` without those of the deleted owners (`gone`) and those of `SHORT_LIVED` tables.
-fn of_others(rows: &OwnedRows, gone: &[String]) -> OwnedRows {
+/// `rows` without those of `deleted_owners`, which are endings of their keys, and those of `SHORT_LIVED_TABLES`.
+fn rows_of_others(rows: &OwnedRows, deleted_owners: &[String]) -> OwnedRows {
     let is_kept = |key: &String| {
-        !SHORT_LIVED.iter().any(|table| key.starts_with(table)) && !gone.iter().any(|end| key.ends_with(end))
+        !SHORT_LIVED_TABLES.iter().any(|table| key.starts_with(table))
+            && !deleted_owners.iter().any(|end| key.ends_with(end))
     };
     rows.iter().filter(|(key, _)| is_kept(key)).map(|(key, count)| (key.clone(), *count)).collect()
 }
@@ -87,7 +88,7 @@ fn of_others(rows: &OwnedRows, gone: &[String]) -> OwnedRows {
 async fn a_deleted_account_and_server_leave_no_row_and_others_keep_theirs(world: World) {
     let mut world = world;
     let (one, zebra) = (create_customer(&world, "one").await, create_customer(&world, "zebra").await);
-    fill(&world, &zebra).await;
+    fill_account(&world, &zebra).await;
     use_server(&world, &one, "shop", 0).await;
     use_server(&world, &one, "news", 1).await;
     world.admin(&["user", "create", "olga@one.example", "--account", "one"]);
@@ -96,25 +97,25 @@ async fn a_deleted_account_and_server_leave_no_row_and_others_keep_theirs(world:
     }
     let number = |id: &Value| id.as_i64().unwrap();
     let (account, server) = (AccountId(number(&zebra.id)), ServerId(number(&one.servers[1])));
-    let operator = ready(&world, "operator_api_key").to_owned();
-    done(&world, (ACCOUNT, &one.key), "servers/delete", &json!({ "id": server })).await;
-    done(&world, (OPERATOR, &operator), "accounts/delete", &json!({ "id": account })).await;
+    let operator = ready_field(&world, "operator_api_key").to_owned();
+    call_ok(&world, (ACCOUNT, &one.key), "servers/delete", &json!({ "id": server })).await;
+    call_ok(&world, (OPERATOR, &operator), "accounts/delete", &json!({ "id": account })).await;
 
     // Everything is still there: nothing is removed while it can be restored.
     let clock = ManualClock::at(SystemClock.now().plus(Duration::from_hours(6 * 24)));
     let store = world.stopped_store_at(clock.clone()).await;
-    let mut gone: Vec<String> = zebra.servers.iter().map(|id| format!(".server_id={id}")).collect();
-    gone.extend([format!(".server_id={server}"), format!(".account_id={account}")]);
+    let mut deleted_owners: Vec<String> = zebra.servers.iter().map(|id| format!(".server_id={id}")).collect();
+    deleted_owners.extend([format!(".server_id={server}"), format!(".account_id={account}")]);
     let before = world.owned_rows();
-    for end in &gone {
+    for end in &deleted_owners {
         assert!(before.keys().any(|key| key.ends_with(end)), "{end}: {before:#?}");
     }
     assert!(before.len() > 60, "most tables have rows of somebody: {before:#?}");
     let host = DomainName::parse("mail.example.test").unwrap();
     let app = App::new(store.clone(), std::sync::Arc::new(clock.clone()), Limits::default(), host);
-    app.remove_old().await.unwrap();
+    app.remove_expired_data().await.unwrap();
     app.run_housekeeping().await.unwrap();
-    assert_eq!(of_others(&world.owned_rows(), &[]), of_others(&before, &[]));
+    assert_eq!(rows_of_others(&world.owned_rows(), &[]), rows_of_others(&before, &[]));
 
     clock.advance(Duration::from_hours(2 * 24));
     // They cannot be restored any more, so they are not listed as deleted.
@@ -124,26 +125,26 @@ async fn a_deleted_account_and_server_leave_no_row_and_others_keep_theirs(world:
     let after = world.owned_rows();
     let left: Vec<&String> = after
         .keys()
-        .filter(|key| gone.iter().any(|end| key.ends_with(end)))
-        .filter(|key| !KEPT.iter().any(|column| key.starts_with(column)))
+        .filter(|key| deleted_owners.iter().any(|end| key.ends_with(end)))
+        .filter(|key| !KEPT_COLUMNS.iter().any(|column| key.starts_with(column)))
         .collect();
     assert!(left.is_empty(), "{left:?}");
     // The account of the deleted server has one server, credential and domain less.
-    let mut expected = of_others(&before, &gone);
+    let mut expected = rows_of_others(&before, &deleted_owners);
     for table in ["servers", "credentials", "domains"] {
         *expected.get_mut(&format!("{table}.account_id={}", one.id)).unwrap() -= 1;
     }
-    assert_eq!(of_others(&after, &gone), expected);
+    assert_eq!(rows_of_others(&after, &deleted_owners), expected);
     drop((app, store));
 
     // The operator still reads the log, and has the pool that was made for the account.
     world.restart();
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
-    let log = done(&world, operator, "account/audit", &json!({"account": account, "limit": 500})).await;
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
+    let log = call_ok(&world, operator, "account/audit", &json!({"account": account, "limit": 500})).await;
     assert_eq!(log["items"][0]["operation"], "accounts/delete", "{log}");
     let (success, out, err) = world.audit_output(&["export", "--account", &account.to_string()]);
     assert!(success && out.lines().count() == log["items"].as_array().unwrap().len(), "{err}");
-    let pools = done(&world, operator, "ip_pools/list", &json!({"name": "zebra"})).await;
+    let pools = call_ok(&world, operator, "ip_pools/list", &json!({"name": "zebra"})).await;
     assert_eq!(pools["items"][0]["account"], Value::Null, "{pools}");
     let other = call(&world, (ACCOUNT, &one.key), "account/audit", &json!({ "account": account })).await;
     assert_eq!(other["data"]["code"], "AccountNotFound");

@@ -1,4 +1,4 @@
-//! `postroad dev`: ready line, curl command, restart, two at once.
+//! `postroad dev`: ready line, curl command, restart, two services at once.
 
 use std::process::Stdio;
 

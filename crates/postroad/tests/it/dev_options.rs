@@ -8,8 +8,8 @@ use postroad_testkit::{Daemon, SmtpClient, daemon};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::delivery::inbox::wait_for;
-use crate::world::{DEV, Engine, SEND, World, both_engines, good, good_but, program};
+use crate::delivery::inbox::wait_for_mail_to;
+use crate::world::{DEV_ARGUMENTS, Engine, SEND, World, both_engines, good, good_but, program};
 
 const UNVERIFIED_MAIL: &str =
     "From: Anybody <any@unverified.example>\r\nTo: ann@example.net\r\nSubject: Plain\r\n\r\nHello.\r\n";
@@ -22,7 +22,7 @@ fn plain_address(ready: &Value) -> SocketAddr {
 /// Starts `dev` with further arguments, on a folder.
 fn start(folder: &TempDir, args: &[&str]) -> Daemon {
     let data_dir = folder.path().join("data");
-    let all = DEV.iter().chain(args).copied().chain(["--data-dir", data_dir.to_str().unwrap()]);
+    let all = DEV_ARGUMENTS.iter().chain(args).copied().chain(["--data-dir", data_dir.to_str().unwrap()]);
     Daemon::start(program(), all, &[])
 }
 
@@ -56,7 +56,7 @@ async fn mail_without_login_from_any_sender_is_delivered(world: World) {
         client.deliver("x@elsewhere.example", &["ann@example.net", "bob@example.org"], UNVERIFIED_MAIL).await;
     let token = reply.strip_prefix("250 2.0.0 OK queued as ").expect("it is queued").to_owned();
     for recipient in ["ann@example.net", "bob@example.org"] {
-        let caught = wait_for(&world, recipient).await;
+        let caught = wait_for_mail_to(&world, recipient).await;
         assert_eq!(caught["subject"], "Plain");
         assert_eq!(caught["headers"]["from"], json!(["Anybody <any@unverified.example>"]));
         assert!(caught["headers"]["dkim-signature"][0].as_str().unwrap().contains("d="), "{caught}");
@@ -122,7 +122,7 @@ async fn a_fixed_key_is_the_same_at_every_start() {
     assert!(daemon.terminate().success());
     for (key, needed) in [("with space", "--api-key must be 1 to 100"), ("", "--api-key must be 1 to 100")] {
         let output = daemon::command(program(), &[])
-            .args(DEV)
+            .args(DEV_ARGUMENTS)
             .args(["--api-key", key, "--data-dir"])
             .arg(folder.path().join("data"))
             .output()
@@ -220,15 +220,15 @@ fn taken_ports_are_skipped_with_a_warning() {
         smtp.into_iter().chain([http]).collect::<Vec<String>>()
     };
     let (first, second) = (ports(&one), ports(&other));
-    for (a, b) in first.iter().zip(&second) {
-        assert_ne!(a, b);
-        let said = format!("using {b} instead");
-        assert!(other.stderr_text().contains(&said), "{said}: {}", other.stderr_text());
+    for (first_port, second_port) in first.iter().zip(&second) {
+        assert_ne!(first_port, second_port);
+        let warning = format!("using {second_port} instead");
+        assert!(other.stderr_text().contains(&warning), "{warning}: {}", other.stderr_text());
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn waiting_filters_by_text_and_time_and_extracts_links_and_codes() {
+async fn the_wait_endpoint_filters_by_text_and_time_and_extracts_links_and_codes() {
     let world = World::start(Engine::Sqlite);
     let mail = |text: &str, html: Option<&str>| {
         good_but(
@@ -237,7 +237,7 @@ async fn waiting_filters_by_text_and_time_and_extracts_links_and_codes() {
     };
     let html = "<p>Your code is <b>482 913</b></p><a href=\"https://example.com/in?a=1&amp;b=2\">Sign in</a>";
     world.accepted(&mail("Your code\nis 111222. Or https://example.com/old", None)).await;
-    wait_for(&world, "ann@example.net").await;
+    wait_for_mail_to(&world, "ann@example.net").await;
     world.accepted(&mail("See the HTML at http://example.com/plain.", Some(html))).await;
     let wait = async |query: &str| world.client.get(&format!("/dev/messages/wait?{query}")).await.unwrap();
 

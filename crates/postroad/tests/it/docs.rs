@@ -20,10 +20,10 @@ use postroad_testkit::{Daemon, DnsServer, daemon};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::world::{DEV, SEND, program};
+use crate::world::{DEV_ARGUMENTS, SEND, program};
 
 /// Ids of messages in the documents; the test replaces them by those of messages that are scheduled for tomorrow.
-const WRITTEN_IDS: [&str; 2] = ["123796799356928", "123796799356929"];
+const DOCUMENTED_IDS: [&str; 2] = ["123796799356928", "123796799356929"];
 const DAY_MICROS: i64 = 86_400_000_000;
 /// The service listens on any free port, and sends mail to a port where nobody listens.
 const TEST_SETTINGS: [(&str, &str); 2] =
@@ -93,7 +93,7 @@ impl Reader {
     /// Starts `postroad dev` with the servers, keys and messages that the documents assume.
     async fn start_dev(&mut self) {
         let data = self.folder.path().join("postroad-data");
-        let mut arguments: Vec<String> = DEV.iter().map(|word| (*word).to_owned()).collect();
+        let mut arguments: Vec<String> = DEV_ARGUMENTS.iter().map(|word| (*word).to_owned()).collect();
         arguments.extend(["--data-dir".to_owned(), data.display().to_string()]);
         let daemon = Daemon::start(program(), &arguments, &[]);
         let ready = daemon.ready().clone();
@@ -129,9 +129,9 @@ impl Reader {
         let tomorrow = Timestamp::from_micros(SystemClock.now().as_micros() + DAY_MICROS).to_rfc3339();
         let body = json!({"to": ["bob@example.net"], "from": "hello@example.test", "subject": "Tomorrow",
             "plain_body": "It will arrive.", "send_at": tomorrow});
-        for written in WRITTEN_IDS {
+        for documented in DOCUMENTED_IDS {
             let sent = client.post_json(SEND, Some(&key), &body).await.expect("an answer").json();
-            self.replace(written, &sent["data"]["messages"]["bob@example.net"]["id"].to_string());
+            self.replace(documented, &sent["data"]["messages"]["bob@example.net"]["id"].to_string());
         }
         let wait = "/dev/messages/wait?to=ann@example.net&timeout=20";
         let caught = client.get(wait).await.expect("an answer").json();
@@ -149,8 +149,9 @@ impl Reader {
         arguments.push("--json".to_owned());
         let data = self.folder.path().join("postroad-data").display().to_string();
         let name_server = self.dns.address().to_string();
-        let own = [("POSTROAD_DATA_DIR", data.as_str()), ("POSTROAD_DNS_NAMESERVERS", name_server.as_str())];
-        let envs = [&TEST_SETTINGS[..], &own].concat();
+        let own_settings =
+            [("POSTROAD_DATA_DIR", data.as_str()), ("POSTROAD_DNS_NAMESERVERS", name_server.as_str())];
+        let envs = [&TEST_SETTINGS[..], &own_settings].concat();
         let daemon = Daemon::start(program(), &arguments, &envs);
         let http = daemon.ready()["http"].as_str().expect("the ready line has the address").to_owned();
         self.replace("127.0.0.1:8025", &http);
@@ -173,6 +174,7 @@ impl Reader {
         self.replacements.push((from.to_owned(), to.to_owned()));
     }
 
+    /// Runs a script with the replacements made in it.
     fn output(&self, script: &str) -> Output {
         let script =
             self.replacements.iter().fold(script.to_owned(), |script, (from, to)| script.replace(from, to));

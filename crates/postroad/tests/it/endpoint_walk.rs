@@ -6,7 +6,7 @@ use postroad_app::access::{Actor, Denial, Operation, Subject, permit};
 use postroad_model::{AccountId, AccountKeyId, AccountScope, CredentialId, Scope, ServerId};
 use serde_json::{Map, Value, json};
 
-use crate::accounts::{ACCOUNT, Customer, OPERATOR, SERVER, create_customer, done, ready};
+use crate::accounts::{ACCOUNT, Customer, OPERATOR, SERVER, call_ok, create_customer, ready_field};
 use crate::world::{World, both_engines, checked_envelope};
 
 /// A number beyond 64 bits.
@@ -38,7 +38,7 @@ async fn endpoints(world: &World) -> Vec<Endpoint> {
     document["paths"].as_object().unwrap().iter().map(read).collect()
 }
 
-async fn ask(world: &World, key: (&str, &str), name: &str, body: String) -> Value {
+async fn call_with_text(world: &World, key: (&str, &str), name: &str, body: String) -> Value {
     let (path, method) = (format!("/api/v1/{name}"), "POST".parse().unwrap());
     checked_envelope(&world.client.request(method, &path, &[key], body.into()).await.unwrap())
 }
@@ -53,7 +53,9 @@ async fn numbers_out_of_range_are_refused_with_the_name_of_their_field(world: Wo
     let mut calls = 0;
     for endpoint in endpoints(&world).await {
         let key = match &endpoint.takes {
-            takes if takes.contains("operator_api_key") => (OPERATOR, ready(&world, "operator_api_key")),
+            takes if takes.contains("operator_api_key") => {
+                (OPERATOR, ready_field(&world, "operator_api_key"))
+            }
             takes if takes.contains("account_api_key") => (ACCOUNT, one.key.as_str()),
             _ => (SERVER, one.server_keys[0].as_str()),
         };
@@ -78,7 +80,7 @@ async fn numbers_out_of_range_are_refused_with_the_name_of_their_field(world: Wo
             }
             body.insert(field.clone(), json!("…"));
             let text = Value::Object(body).to_string().replace("\"…\"", HUGE);
-            let answer = ask(&world, key, &endpoint.name, text).await;
+            let answer = call_with_text(&world, key, &endpoint.name, text).await;
             let code = answer["data"]["code"].as_str().unwrap_or("success");
             let is_named = answer["data"]["errors"].as_array().into_iter().flatten().any(|error| {
                 error["pointer"].as_str().is_some_and(|pointer| pointer.ends_with(&format!("/{field}")))
@@ -98,17 +100,17 @@ async fn numbers_out_of_range_are_refused_with_the_name_of_their_field(world: Wo
 }
 
 /// A key with its actor, and the name of its kind in the document.
-struct Caller {
+struct ActorKey {
     header: &'static str,
     key: String,
     takes: &'static str,
     actor: Actor,
 }
 
-async fn callers(world: &World, one: &Customer) -> Vec<Caller> {
-    let operator = (OPERATOR, ready(world, "operator_api_key"));
+async fn actor_keys(world: &World, one: &Customer) -> Vec<ActorKey> {
+    let operator = (OPERATOR, ready_field(world, "operator_api_key"));
     let account_id = AccountId(one.id.as_i64().unwrap());
-    let mut callers = Vec::new();
+    let mut actor_keys = Vec::new();
     let groups: BTreeSet<&str> = Operation::ALL.iter().map(|operation| operation.group()).collect();
     let mut scopes: Vec<String> = vec!["full".to_owned(), "read".to_owned()];
     for group in groups {
@@ -121,16 +123,16 @@ async fn callers(world: &World, one: &Customer) -> Vec<Caller> {
     for text in scopes {
         let scope: AccountScope = text.parse().unwrap();
         let body = json!({"account": one.id, "name": text, "scopes": [text]});
-        let made = done(world, operator, "account_keys/create", &body).await;
+        let made = call_ok(world, operator, "account_keys/create", &body).await;
         let (id, scopes) = (AccountKeyId(made["id"].as_i64().unwrap()), vec![scope]);
-        callers.push(Caller {
+        actor_keys.push(ActorKey {
             header: ACCOUNT,
             key: made["api_key"].as_str().unwrap().to_owned(),
             takes: "account_api_key",
             actor: Actor::AccountKey { id, account_id, scopes: scopes.clone() },
         });
         let made = world.admin(&["operator-key", "create", "--name", &text, "--scope", &text]);
-        callers.push(Caller {
+        actor_keys.push(ActorKey {
             header: OPERATOR,
             key: made["api_key"].as_str().unwrap().to_owned(),
             takes: "operator_api_key",
@@ -142,22 +144,22 @@ async fn callers(world: &World, one: &Customer) -> Vec<Caller> {
         [(Scope::Full, false), (Scope::Full, true), (Scope::Send, false), (Scope::Read, false)]
     {
         let body = json!({"server": server_id, "name": "x", "scope": scope.as_str(), "test": test});
-        let made = done(world, (ACCOUNT, &one.key), "credentials/create", &body).await;
-        callers.push(Caller {
+        let made = call_ok(world, (ACCOUNT, &one.key), "credentials/create", &body).await;
+        actor_keys.push(ActorKey {
             header: SERVER,
             key: made["api_key"].as_str().unwrap().to_owned(),
             takes: "server_api_key",
             actor: Actor::ServerKey { id: CredentialId(1), server_id, scope, test },
         });
     }
-    callers
+    actor_keys
 }
 
 async fn each_scope_may_call_what_the_permission_table_says(world: World) {
     let one = create_customer(&world, "one").await;
     let endpoints = endpoints(&world).await;
     let mut calls = 0;
-    for Caller { header, key, takes, actor } in callers(&world, &one).await {
+    for ActorKey { header, key, takes, actor } in actor_keys(&world, &one).await {
         for endpoint in &endpoints {
             let operation = Operation::ALL.iter().find(|operation| operation.name() == endpoint.name);
             let operation = *operation.unwrap_or_else(|| panic!("{} is in the table", endpoint.name));
@@ -169,7 +171,7 @@ async fn each_scope_may_call_what_the_permission_table_says(world: World) {
                 continue;
             }
             // The kind and scopes of a key are checked first; these requests would change nothing anyway.
-            let answer = ask(&world, (header, &key), &endpoint.name, "[]".to_owned()).await;
+            let answer = call_with_text(&world, (header, &key), &endpoint.name, "[]".to_owned()).await;
             // A key that may make the call gets "not found" for an absent object.
             let denied = permit(&actor, operation, Subject::Absent) != Err(Denial::NotFound);
             let what = format!("{actor:?} {}: {answer}", endpoint.name);

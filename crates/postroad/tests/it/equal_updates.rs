@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, create_customer, done, ready};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, call_ok, create_customer, ready_field};
 use crate::world::{World, both_engines};
 
 both_engines!(equal_values_leave_version_and_audit_log_as_they_are);
@@ -26,7 +26,7 @@ fn versions(answer: &Value) -> Vec<Value> {
 async fn count_entries(world: &World, operator: Key<'_>, account: &Value) -> usize {
     let mut count = 0;
     for account in [account, &json!(0)] {
-        let log = done(world, operator, "account/audit", &json!({"account": account, "limit": 500})).await;
+        let log = call_ok(world, operator, "account/audit", &json!({"account": account, "limit": 500})).await;
         count += log["items"].as_array().unwrap().len();
     }
     count
@@ -40,20 +40,21 @@ fn with_id(id: &Value, fields: Value) -> Value {
 
 async fn equal_values_leave_version_and_audit_log_as_they_are(world: World) {
     let one = create_customer(&world, "one").await;
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let (account, server) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
     let id = &one.servers[0];
     world.admin(&["user", "create", "olga@one.example", "--account", "one", "--role", "owner"]);
     world.admin(&["user", "create", "ann@one.example", "--account", "one"]);
-    let people = done(&world, account, "users/list", &json!({"email": "ann@one.example"})).await;
+    let people = call_ok(&world, account, "users/list", &json!({"email": "ann@one.example"})).await;
     let ann = people["items"][0]["id"].clone();
     let webhook = json!({"url": "https://hooks.example/in", "events": ["domain.verified"]});
-    let webhook = done(&world, server, "webhooks/create", &webhook).await["id"].clone();
+    let webhook = call_ok(&world, server, "webhooks/create", &webhook).await["id"].clone();
     let template = json!({"alias": "hello", "name": "Hello", "subject": "Hi", "plain_body": "Hi"});
-    let template = done(&world, server, "templates/create", &template).await["id"].clone();
-    let pool = done(&world, operator, "ip_pools/create", &json!({"name": "pool", "account": one.id})).await;
+    let template = call_ok(&world, server, "templates/create", &template).await["id"].clone();
+    let pool =
+        call_ok(&world, operator, "ip_pools/create", &json!({"name": "pool", "account": one.id})).await;
     let address = json!({"pool": pool["id"], "address": "192.0.2.1", "helo": "mail1.example.com"});
-    done(&world, operator, "ip_pools/add_address", &address).await;
+    call_ok(&world, operator, "ip_pools/add_address", &address).await;
 
     let settings = json!({
         "name": "store",
@@ -124,10 +125,10 @@ async fn equal_values_leave_version_and_audit_log_as_they_are(world: World) {
     ];
     for (key, name, body) in updates {
         let before = count_entries(&world, operator, &one.id).await;
-        let first = done(&world, key, name, &body).await;
+        let first = call_ok(&world, key, name, &body).await;
         let after = count_entries(&world, operator, &one.id).await;
         assert_eq!(after, before + 1, "{name} {body}");
-        let again = done(&world, key, name, &body).await;
+        let again = call_ok(&world, key, name, &body).await;
         assert!(!versions(&first).is_empty(), "{name}: {first}");
         assert_eq!(versions(&again), versions(&first), "{name} {body}: {first} {again}");
         assert_eq!(count_entries(&world, operator, &one.id).await, after, "{name} {body}");

@@ -38,9 +38,9 @@ both_engines!(
     headers_that_look_like_the_sender_are_checked_like_from,
     each_code_of_send_message_has_its_text,
     each_code_of_authentication_has_its_shape,
-    of_several_errors_the_first_in_order_is_answered,
+    the_first_of_several_errors_is_answered,
     wrong_types_are_all_listed,
-    everything_else_is_a_validation_error,
+    other_invalid_values_are_validation_errors,
     malformed_requests_are_parameter_errors,
     unknown_paths_are_404_envelopes_and_other_methods_405,
     refused_requests_store_nothing
@@ -139,7 +139,7 @@ async fn each_code_of_authentication_has_its_shape(world: World) {
     assert_eq!(reply.json()["data"]["code"], "InvalidServerAPIKey");
 }
 
-async fn of_several_errors_the_first_in_order_is_answered(world: World) {
+async fn the_first_of_several_errors_is_answered(world: World) {
     // Everything is wrong at once; each step mends one thing and uncovers the next.
     let mut body = json!({
         "to": addresses(51), "cc": addresses(51), "bcc": addresses(51), "from": "", "subject": 5, "headers": {"Bcc": "x"},
@@ -209,7 +209,7 @@ async fn wrong_types_are_all_listed(world: World) {
     assert_eq!(found, expected);
 }
 
-async fn everything_else_is_a_validation_error(world: World) {
+async fn other_invalid_values_are_validation_errors(world: World) {
     let long = |n: usize| "x".repeat(n);
     let cases = [
         (good_without("subject"), "/subject"),

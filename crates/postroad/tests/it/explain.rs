@@ -51,18 +51,18 @@ fn scripts_get_json() {
 
 #[test]
 fn the_explanation_depends_on_the_phase() {
-    let explain = |phase: &str| {
+    let explain_in_phase = |phase: &str| {
         let output = explain(&["550 User unknown", "--phase", phase, "--json"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(answer["phase"], phase);
         (answer["class"].as_str().unwrap().to_owned(), answer["hard"].as_bool().unwrap())
     };
-    assert_eq!(explain("rcpt"), ("bad_mailbox".to_owned(), true));
+    assert_eq!(explain_in_phase("rcpt"), ("bad_mailbox".to_owned(), true));
     for phase in ["connect", "mail", "data"] {
-        assert_eq!(explain(phase), ("policy".to_owned(), false), "{phase}");
+        assert_eq!(explain_in_phase(phase), ("policy".to_owned(), false), "{phase}");
     }
-    let unknown = self::explain(&["550 No", "--phase", "quit"]);
+    let unknown = explain(&["550 No", "--phase", "quit"]);
     assert!(!unknown.status.success());
 }
 
@@ -84,7 +84,7 @@ fn replies_that_cannot_be_explained_get_a_hint() {
     ] {
         let output = explain(&[nonsense, "--json"]);
         assert!(!output.status.success() && output.stdout.is_empty());
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(hint), "{said}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains(hint), "{error}");
     }
 }

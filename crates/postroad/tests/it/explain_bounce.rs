@@ -77,9 +77,9 @@ fn a_file_is_read_as_well() {
 #[test]
 fn people_get_a_few_lines() {
     let output = explain(BOUNCE, &[]);
-    let said = String::from_utf8(output.stdout).unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        said.starts_with(
+        text.starts_with(
             "recipient: jo@example.com\n\
              kind: bounce\n\
              class: bad_mailbox, there is no such mailbox\n\
@@ -89,7 +89,7 @@ fn people_get_a_few_lines() {
              rule: bad-mailbox-code\n\
              said: 550 5.1.1 User unknown\n\n"
         ),
-        "{said}"
+        "{text}"
     );
 }
 

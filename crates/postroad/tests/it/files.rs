@@ -12,7 +12,7 @@ use rand::RngCore;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::world::{DEV, SEND, good_but, program};
+use crate::world::{DEV_ARGUMENTS, SEND, good_but, program};
 
 /// Collects the folder and everything below it.
 fn all_below(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -31,7 +31,7 @@ fn mode(path: &Path) -> u32 {
 /// everything in the data folder.
 async fn run_without_umask(data_dir: &Path) -> Vec<PathBuf> {
     let shell = ["-c", r#"umask 000; exec "$0" "$@""#, program().to_str().unwrap()];
-    let args = shell.into_iter().chain(DEV).chain(["--data-dir", data_dir.to_str().unwrap()]);
+    let args = shell.into_iter().chain(DEV_ARGUMENTS).chain(["--data-dir", data_dir.to_str().unwrap()]);
     let daemon = Daemon::start(Path::new("sh"), args, &[]);
     let text = |name: &str| daemon.ready()[name].as_str().unwrap().to_owned();
     let client = Client::new(&text("url"));
@@ -103,14 +103,14 @@ fn admin_says_that_it_may_not_read_the_data_folder() {
     } else {
         program().to_owned()
     };
-    for (args, json) in [
+    for (args, is_json) in [
         (["admin", "server", "list"], false),
         (["admin", "server", "list"], true),
         (["queue", "stats", "--log-format=text"], false),
     ] {
         let mut command: Command = daemon::command(&program, &[]);
         command.args(args).arg("--data-dir").arg(&data_dir);
-        if json {
+        if is_json {
             command.arg("--json");
         }
         if is_root {
@@ -120,7 +120,7 @@ fn admin_says_that_it_may_not_read_the_data_folder() {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success(), "{error}");
         assert!(error.contains("is not for this user") && error.contains("Permission denied"), "{error}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&error).is_ok(), json, "{error}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&error).is_ok(), is_json, "{error}");
     }
     std::fs::set_permissions(&data_dir, std::fs::Permissions::from_mode(0o700)).unwrap();
 }

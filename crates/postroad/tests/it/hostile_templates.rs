@@ -6,12 +6,12 @@ use postroad_testkit::http::Client;
 use serde_json::{Value, json};
 
 use crate::limits::create_other_server;
-use crate::templates::{by_template, done, refused};
+use crate::templates::{by_template, call_ok, call_refused};
 use crate::world::{SEND, World, both_engines, is_optimised_build};
 
 const RENDER: &str = "/api/v1/templates/render";
 /// Maximum time of a call with a hostile template, or beside one; an unoptimised build beside other tests gets twice as long.
-fn longest() -> Duration {
+fn call_time_max() -> Duration {
     Duration::from_secs(if is_optimised_build() { 1 } else { 2 })
 }
 
@@ -24,7 +24,7 @@ both_engines!(
 );
 
 /// Templates that are saved without complaint and do too much when they are rendered.
-fn sources() -> Vec<String> {
+fn hostile_sources() -> Vec<String> {
     vec![
         "{% for a in list %}{% for b in list %}{{ b }}{% endfor %}{% endfor %}".to_owned(),
         "{% for a in list %}{% for b in list %}{% for c in list %}{% endfor %}{% endfor %}{% endfor %}"
@@ -52,7 +52,7 @@ fn model() -> Value {
 
 async fn save(world: &World, alias: &str, html: &str) {
     let template = json!({"alias": alias, "name": alias, "subject": "x", "html_body": html, "publish": true});
-    done(world, "create", template).await;
+    call_ok(world, "create", template).await;
 }
 
 /// The shortest of three calls: the machine may have other things to do.
@@ -68,31 +68,31 @@ async fn shortest(mut call: impl AsyncFnMut()) -> Duration {
 
 async fn endless_work_and_huge_output_are_refused_within_a_second(world: World) {
     let model = model();
-    for (at, source) in sources().into_iter().enumerate() {
+    for (at, source) in hostile_sources().into_iter().enumerate() {
         let alias = format!("h{at}");
         save(&world, &alias, &source).await;
         let took = shortest(async || {
-            let answer = refused(&world, "render", json!({"alias": alias, "model": model})).await;
+            let answer = call_refused(&world, "render", json!({"alias": alias, "model": model})).await;
             assert_eq!(answer["code"], "TemplateRenderingFailed", "{source}");
         })
         .await;
-        assert!(took < longest(), "{source}: {took:?}");
+        assert!(took < call_time_max(), "{source}: {took:?}");
         let took = shortest(async || {
             let mail = world.call(SEND, &by_template(json!({"alias": alias, "model": model}))).await;
             assert_eq!(mail["data"]["code"], "TemplateRenderingFailed", "{source}");
         })
         .await;
-        assert!(took < longest(), "{source}: {took:?}");
+        assert!(took < call_time_max(), "{source}: {took:?}");
     }
     let huge: Vec<String> = (0..4_000).map(|n| format!("{n:0>300}")).collect();
-    let too_large = refused(&world, "render", json!({"alias": "h0", "model": {"list": huge}})).await;
+    let too_large = call_refused(&world, "render", json!({"alias": "h0", "model": {"list": huge}})).await;
     assert_eq!(too_large["errors"][0]["pointer"], "/model", "{too_large}");
 }
 
 async fn recursion_and_foreign_files_are_refused_before_anything_is_rendered(world: World) {
     save(&world, "me", "<p>x</p>").await;
     let frame = json!({"alias": "frame", "name": "f", "type": "layout", "html_body": "{{ content }}", "publish": true});
-    done(&world, "create", frame).await;
+    call_ok(&world, "create", frame).await;
     for source in [
         "{% include 'me' %}",
         "{% include '/etc/passwd' %}",
@@ -108,29 +108,29 @@ async fn recursion_and_foreign_files_are_refused_before_anything_is_rendered(wor
         "{{ ''.__class__.__mro__() }}",
     ] {
         let took = shortest(async || {
-            let found = done(&world, "validate", json!({"subject": "x", "html_body": source})).await;
+            let found = call_ok(&world, "validate", json!({"subject": "x", "html_body": source})).await;
             assert_eq!(found["valid"], false, "{source}: {found}");
             assert_eq!(found["errors"][0]["line"], 1, "{source}: {found}");
-            let saved = refused(&world, "update", json!({"alias": "me", "html_body": source})).await;
+            let saved = call_refused(&world, "update", json!({"alias": "me", "html_body": source})).await;
             assert_eq!(saved["code"], "TemplateInvalid", "{source}: {saved}");
         })
         .await;
-        assert!(took < longest(), "{source}: {took:?}");
+        assert!(took < call_time_max(), "{source}: {took:?}");
     }
     // A layout cannot have a layout, neither itself nor another template.
     for layout in ["frame", "me"] {
         let nested = json!({"alias": "frame", "layout": layout});
-        let answer = refused(&world, "update", nested).await;
+        let answer = call_refused(&world, "update", nested).await;
         assert!(answer.to_string().contains("layout"), "{layout}: {answer}");
     }
-    assert_eq!(done(&world, "render", json!({"alias": "me", "model": {}})).await["html_body"], "<p>x</p>");
+    assert_eq!(call_ok(&world, "render", json!({"alias": "me", "model": {}})).await["html_body"], "<p>x</p>");
 }
 
 async fn another_servers_templates_stay_fast_beside_hostile_ones(world: World) {
     let key = create_other_server(&world);
     let mine = json!({"alias": "mine", "name": "m", "subject": "Hi {{ name }}", "html_body": "<p>{{ name }}</p>", "publish": true});
     assert_eq!(world.call_as(&key, "/api/v1/templates/create", &mine).await["status"], "success");
-    let sources = sources();
+    let sources = hostile_sources();
     for (at, source) in sources.iter().enumerate() {
         save(&world, &format!("h{at}"), source).await;
     }
@@ -158,23 +158,24 @@ async fn another_servers_templates_stay_fast_beside_hostile_ones(world: World) {
     let ended = attackers.try_join_next();
     assert!(ended.is_none(), "the attackers are still at it: {ended:?}");
     times.sort_unstable();
-    assert!(times[times.len() / 2] < longest(), "{times:?}");
+    assert!(times[times.len() / 2] < call_time_max(), "{times:?}");
 }
 
 async fn hostile_names_are_refused_or_taken_as_plain_names(world: World) {
     for alias in ["1st", "a b", "ä", &"x".repeat(101), "../x", "a\nb", "a\0b", "<script>"] {
         let template = json!({"alias": alias, "name": "n", "subject": "x", "html_body": "x"});
-        let answer = refused(&world, "create", template).await;
+        let answer = call_refused(&world, "create", template).await;
         assert_eq!(answer["errors"][0]["pointer"], "/alias", "{alias:?}: {answer}");
     }
     for name in ["", "a\r\nb", "a\0b", &"x".repeat(10_000)] {
-        let answer = refused(&world, "create", json!({"name": name, "subject": "x", "html_body": "x"})).await;
+        let answer =
+            call_refused(&world, "create", json!({"name": name, "subject": "x", "html_body": "x"})).await;
         assert_eq!(answer["errors"][0]["pointer"], "/name", "{name:?}: {answer}");
     }
     for locale in ["../../etc/passwd", "de\r\nBcc: eve@example.com", "", "x", &"de-".repeat(1_000)] {
         let template =
             json!({"name": "n", "subject": "x", "html_body": "x", "locales": {locale: {"subject": "y"}}});
-        let answer = refused(&world, "create", template).await;
+        let answer = call_refused(&world, "create", template).await;
         assert_eq!(answer["errors"][0]["pointer"], "/locales", "{locale:?}: {answer}");
     }
     // A model may use any name; none of them is more than a value.
@@ -187,26 +188,26 @@ async fn hostile_names_are_refused_or_taken_as_plain_names(world: World) {
         "a\r\nb": "h", "{{ x }}": "i", "__proto__": {"x": 1}, long: "j",
     });
     let begun = Instant::now();
-    let made = done(&world, "render", json!({"alias": "names", "model": model})).await;
+    let made = call_ok(&world, "render", json!({"alias": "names", "model": model})).await;
     assert_eq!(made["html_body"], "a|b|c|d|1");
-    assert!(begun.elapsed() < longest() * 3, "{:?}", begun.elapsed());
-    let missing = refused(&world, "render", json!({"alias": "names", "model": {}})).await;
+    assert!(begun.elapsed() < call_time_max() * 3, "{:?}", begun.elapsed());
+    let missing = call_refused(&world, "render", json!({"alias": "names", "model": {}})).await;
     assert_eq!(missing["code"], "TemplateVariableMissing", "{missing}");
 }
 
 async fn markup_in_variables_is_escaped_wherever_they_are(world: World) {
     let frame = json!({"alias": "frame", "name": "f", "type": "layout", "publish": true,
         "html_body": "<html><body title=\"{{ v }}\">{{ v }}{{ content }}</body></html>"});
-    done(&world, "create", frame).await;
+    call_ok(&world, "create", frame).await;
     let html = "<p class='{{ v }}' title=\"{{ v }}\">{{ v }}{% for x in list %}{{ x }}{% endfor %}{{ list|join(', ') }}\
         {{ v|upper|lower }}{{ v ~ v }}{{ v|default('-') }}{{ {'k': v}.k }}\
         {{ '<i>x</i>'|safe|replace('x', v) }}{{ ['a'|safe, 'b']|join(v) }}</p>";
     let template = json!({"alias": "t", "name": "t", "layout": "frame", "subject": "{{ v }}", "publish": true,
         "html_body": html, "plain_body": "{{ v }}"});
-    done(&world, "create", template).await;
+    call_ok(&world, "create", template).await;
     let hostile = "</p><script>alert(\"1\")</script><img src=x onerror='x'>{{ 7 * 7 }}";
     let model = json!({"v": hostile, "list": [hostile], "content": hostile});
-    let made = done(&world, "render", json!({"alias": "t", "model": model})).await;
+    let made = call_ok(&world, "render", json!({"alias": "t", "model": model})).await;
     let body = made["html_body"].as_str().unwrap();
     for part in ["<script", "<img", "alert(\"", "onerror='x'", "49"] {
         assert!(!body.contains(part), "{part}: {body}");

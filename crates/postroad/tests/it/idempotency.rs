@@ -16,7 +16,7 @@ both_engines!(
     another_request_with_the_key_conflicts,
     a_refused_request_does_not_use_its_key_up,
     the_answer_outlives_a_crash,
-    keys_belong_to_a_server
+    each_server_has_its_own_idempotency_keys
 );
 
 async fn two_hundred_concurrent_requests_make_one_send(world: World) {
@@ -91,7 +91,7 @@ async fn the_answer_outlives_a_crash(world: World) {
     assert_eq!(again["flags"]["warnings"], first["flags"]["warnings"]);
 }
 
-async fn keys_belong_to_a_server(world: World) {
+async fn each_server_has_its_own_idempotency_keys(world: World) {
     let key = [("Idempotency-Key", "shared")];
     let mine = world.call_with(SEND, &key, &good()).await;
     world.admin(&["server", "create", "second", "--account", "dev"]);

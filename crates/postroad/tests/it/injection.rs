@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::world::{RAW, SEND, World, both_engines, good_but};
 
-/// A field that carries the attack at some place.
+/// Makes a field whose value contains the attack.
 type Field = fn(&str) -> Value;
 
 const FIELDS: [(&str, Field); 24] = [

@@ -1,4 +1,4 @@
-//! Large messages: 24 MiB in and out byte for byte, and refusing one byte too many without reading it all.
+//! Large messages: 24 MiB are read back byte for byte. A request over the limit is refused before it is read.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::world::{MESSAGE, RAW, SEND, World, both_engines, good, good_but};
 
-const MESSAGE_MAX: usize = 25 << 20;
-const REQUEST_MAX: usize = 40 << 20;
+const MESSAGE_BYTES_MAX: usize = 25 << 20;
+const REQUEST_BYTES_MAX: usize = 40 << 20;
 
 fn raw_of_size(size: usize) -> Vec<u8> {
     let mut message =
@@ -49,7 +49,7 @@ async fn twenty_four_mebibytes_read_back_byte_for_byte(world: World) {
 }
 
 async fn a_message_over_the_limit_is_refused(world: World) {
-    for (size, status) in [(MESSAGE_MAX, "success"), (MESSAGE_MAX + 1, "parameter-error")] {
+    for (size, status) in [(MESSAGE_BYTES_MAX, "success"), (MESSAGE_BYTES_MAX + 1, "parameter-error")] {
         let data = STANDARD.encode(raw_of_size(size));
         let body = json!({"mail_from": "a@example.test", "rcpt_to": ["a@example.com"], "data": data});
         let answer = world.call(RAW, &body).await;
@@ -67,7 +67,7 @@ async fn a_request_over_the_limit_is_refused_before_it_is_read(world: World) {
         "POST {SEND} HTTP/1.1\r\nHost: localhost\r\nX-Server-API-Key: {}\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n",
         world.key,
-        REQUEST_MAX + 1
+        REQUEST_BYTES_MAX + 1
     );
     // Only the head is sent: a server that waited for the body would not answer.
     let answer = postroad_testkit::http::raw(address, head.as_bytes()).await.unwrap();
@@ -75,7 +75,7 @@ async fn a_request_over_the_limit_is_refused_before_it_is_read(world: World) {
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     assert!(answer.contains("\"code\":\"RequestTooLarge\""), "{answer}");
     // The whole body sent in one go gets the same answer, not a reset.
-    let reply = world.request("POST", SEND, &[], vec![b' '; REQUEST_MAX + 1]).await;
+    let reply = world.request("POST", SEND, &[], vec![b' '; REQUEST_BYTES_MAX + 1]).await;
     assert_eq!(reply.status, 413);
     let answer = crate::world::checked_envelope(&reply);
     assert_eq!(answer["data"]["code"], "RequestTooLarge");

@@ -8,7 +8,7 @@ use postroad_testkit::http::Client;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::accounts::{ACCOUNT, SERVER, call, done, ready};
+use crate::accounts::{ACCOUNT, SERVER, call, call_ok, ready_field};
 use crate::world::{Engine, SEND, World, good_but};
 
 /// Creates another server, which may send from `other.test`; returns its key.
@@ -24,14 +24,14 @@ pub(crate) fn create_other_server(world: &World) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_beyond_their_limit_are_refused() {
     let world = World::start(Engine::Sqlite);
-    let account = (ACCOUNT, ready(&world, "account_api_key"));
+    let account = (ACCOUNT, ready_field(&world, "account_api_key"));
     let server = (SERVER, world.key.as_str());
     for (key, path, field, entry, max) in [
         (server, "messages/search", "status", "Sent", 9),
         (account, "account_keys/create", "scopes", "servers:read", 30),
     ] {
         let list = |count| json!({"name": "x", field: vec![entry; count]});
-        done(&world, key, path, &list(max)).await;
+        call_ok(&world, key, path, &list(max)).await;
         let refused = call(&world, key, path, &list(max + 1)).await;
         assert_eq!(refused["data"]["errors"][0]["pointer"], format!("/{field}"), "{refused}");
     }
@@ -73,8 +73,8 @@ async fn large_sends_go_on_while_a_webhook_of_another_server_hangs() {
     accepting.abort();
 }
 
-/// Memory of the daemon in bytes: now, and the peak since the last call.
-fn memory(world: &World) -> (u64, u64) {
+/// Memory of the daemon: now, and the peak since the last call.
+fn memory_bytes(world: &World) -> (u64, u64) {
     let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
     let bytes_of = |name: &str| {
         let line = status.lines().find(|line| line.starts_with(name)).unwrap();
@@ -143,7 +143,7 @@ fn heavy_requests() -> Vec<(&'static str, String, Value)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_takes_no_more_memory_than_three_times_its_bytes_and_a_megabyte() {
     /// Error of the measurement: threads, pages that the allocator keeps, the store's own work.
-    const SLACK: u64 = 6 << 20;
+    const SLACK_BYTES: u64 = 6 << 20;
     let world = World::start(Engine::Sqlite);
     // Everything that is created once is created now.
     for _ in 0..3 {
@@ -153,14 +153,17 @@ async fn a_request_takes_no_more_memory_than_three_times_its_bytes_and_a_megabyt
         world.request("POST", "/api/v1/webhooks/create", &[], list).await;
     }
     for (path, body, content_type) in heavy_requests() {
-        let (before, _) = memory(&world);
+        let (before, _) = memory_bytes(&world);
         let bytes = body.len() as u64;
         let beginning = body[..body.floor_char_boundary(60)].to_owned();
         let reply =
             world.request("POST", path, &[("content-type", content_type.as_str().unwrap())], body).await;
         assert_eq!(reply.status, 200, "{path} {beginning}: {}", reply.text());
-        let (_, peak) = memory(&world);
+        let (_, peak) = memory_bytes(&world);
         let taken = peak.saturating_sub(before);
-        assert!(taken <= 3 * bytes + (1 << 20) + SLACK, "{path} {beginning}: {bytes} bytes took {taken}");
+        assert!(
+            taken <= 3 * bytes + (1 << 20) + SLACK_BYTES,
+            "{path} {beginning}: {bytes} bytes took {taken}"
+        );
     }
 }

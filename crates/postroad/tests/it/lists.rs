@@ -6,7 +6,7 @@ use std::time::Duration;
 use postroad_model::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, call, code, create_customer, done, ready};
+use crate::accounts::{ACCOUNT, Key, OPERATOR, call, call_ok, create_customer, error_code, ready_field};
 use crate::signing_in::{PASSWORD, Visitor, join};
 use crate::world::{World, both_engines};
 
@@ -25,10 +25,10 @@ fn with(body: &Value, more: &Value) -> Value {
 }
 
 /// All items of a list, in pages of one item.
-async fn one_by_one(world: &World, by: Key<'_>, name: &str, body: &Value) -> Vec<Value> {
+async fn one_by_one(world: &World, key: Key<'_>, name: &str, body: &Value) -> Vec<Value> {
     let (mut items, mut cursor) = (Vec::new(), Value::Null);
     loop {
-        let page = call(world, by, name, &with(body, &json!({"limit": 1, "cursor": cursor}))).await;
+        let page = call(world, key, name, &with(body, &json!({"limit": 1, "cursor": cursor}))).await;
         assert_eq!(page["status"], "success", "{name}: {page}");
         items.extend(page["data"]["items"].as_array().unwrap().iter().cloned());
         let pagination = &page["flags"]["pagination"];
@@ -44,25 +44,26 @@ async fn one_by_one(world: &World, by: Key<'_>, name: &str, body: &Value) -> Vec
 
 async fn the_pages_of_every_list_together_have_each_item_once(world: World) {
     let (one, operator) =
-        (create_customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
+        (create_customer(&world, "one").await, (OPERATOR, ready_field(&world, "operator_api_key")));
     create_customer(&world, "other").await;
-    let by = (ACCOUNT, one.key.as_str());
+    let account_key = (ACCOUNT, one.key.as_str());
     for number in 0..3 {
         let (key, pool) =
             (json!({"name": format!("key {number}")}), json!({"name": format!("pool {number}")}));
-        done(&world, by, "account_keys/create", &key).await;
-        done(&world, operator, "ip_pools/create", &with(&pool, &json!({"account": one.id}))).await;
+        call_ok(&world, account_key, "account_keys/create", &key).await;
+        call_ok(&world, operator, "ip_pools/create", &with(&pool, &json!({"account": one.id}))).await;
         let email = format!("{number}@one.example");
         world.admin(&["user", "create", &email, "--account", "one"]);
-        done(&world, by, "users/invite", &json!({"email": format!("{number}@new.example")})).await;
-        done(&world, by, "domains/create", &json!({"name": format!("d{number}.example")})).await;
+        call_ok(&world, account_key, "users/invite", &json!({"email": format!("{number}@new.example")}))
+            .await;
+        call_ok(&world, account_key, "domains/create", &json!({"name": format!("d{number}.example")})).await;
     }
     join(&world, "ann@example.com").await;
     for _ in 0..2 {
         Visitor::at(&world, [127, 0, 0, 1]).sign_in("ann@example.com", PASSWORD).await;
     }
-    let dev = (ACCOUNT, ready(&world, "account_api_key"));
-    let people = done(&world, dev, "users/list", &json!({"email": "ann@example.com"})).await;
+    let dev = (ACCOUNT, ready_field(&world, "account_api_key"));
+    let people = call_ok(&world, dev, "users/list", &json!({"email": "ann@example.com"})).await;
     let ann = json!({"id": people["items"][0]["id"]});
     let none = json!({});
     let lists = [
@@ -71,18 +72,18 @@ async fn the_pages_of_every_list_together_have_each_item_once(world: World) {
         (operator, "credentials/list", &none, 5),
         (operator, "ip_pools/list", &none, 3),
         (operator, "users/list", &none, 5),
-        (by, "servers/list", &none, 2),
-        (by, "credentials/list", &none, 2),
-        (by, "account_keys/list", &none, 4),
-        (by, "users/list", &none, 3),
-        (by, "users/invitations", &none, 3),
-        (by, "ip_pools/list", &none, 3),
-        (by, "domains/list", &none, 3),
-        (by, "account/audit", &none, 20),
+        (account_key, "servers/list", &none, 2),
+        (account_key, "credentials/list", &none, 2),
+        (account_key, "account_keys/list", &none, 4),
+        (account_key, "users/list", &none, 3),
+        (account_key, "users/invitations", &none, 3),
+        (account_key, "ip_pools/list", &none, 3),
+        (account_key, "domains/list", &none, 3),
+        (account_key, "account/audit", &none, 20),
         (dev, "users/sessions", &ann, 3),
     ];
     for (key, name, body, least) in lists {
-        let whole = done(&world, key, name, &with(body, &json!({"limit": 100}))).await["items"].clone();
+        let whole = call_ok(&world, key, name, &with(body, &json!({"limit": 100}))).await["items"].clone();
         let parts = one_by_one(&world, key, name, body).await;
         // Only ids are compared, because the last use of a key is recorded a moment later.
         let ids = |items: &[Value]| -> Vec<Value> {
@@ -94,35 +95,37 @@ async fn the_pages_of_every_list_together_have_each_item_once(world: World) {
         assert_eq!(ids(&parts), ids(whole.as_array().unwrap()), "{name}");
         assert!(parts.len() >= least, "{name}: {}", parts.len());
         let strange = with(body, &json!({"cursor": "!"}));
-        assert_eq!(code(&world, key, name, &strange).await, "ValidationError", "{name}");
+        assert_eq!(error_code(&world, key, name, &strange).await, "ValidationError", "{name}");
     }
 }
 
 async fn lists_are_filtered_by_state_and_time(world: World) {
     let (one, operator) =
-        (create_customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
-    let by = (ACCOUNT, one.key.as_str());
+        (create_customer(&world, "one").await, (OPERATOR, ready_field(&world, "operator_api_key")));
+    let account_key = (ACCOUNT, one.key.as_str());
     let names = async |key: Key<'_>, name: &str, body: Value| -> Vec<String> {
-        let items = done(&world, key, name, &body).await["items"].clone();
+        let items = call_ok(&world, key, name, &body).await["items"].clone();
         items.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
     };
-    done(&world, by, "servers/suspend", &json!({"id": one.servers[1], "reason": "holiday"})).await;
+    call_ok(&world, account_key, "servers/suspend", &json!({"id": one.servers[1], "reason": "holiday"}))
+        .await;
     for (is_suspended, found) in [(true, "news"), (false, "shop")] {
         let body = json!({ "suspended": is_suspended });
-        assert_eq!(names(by, "servers/list", body).await, [found]);
+        assert_eq!(names(account_key, "servers/list", body).await, [found]);
     }
-    let held = create_customer(&world, "held").await;
-    done(&world, operator, "accounts/suspend", &json!({"id": held.id, "reason": "unpaid"})).await;
-    assert_eq!(names(operator, "accounts/list", json!({"suspended": true})).await, ["held"]);
+    let debtor = create_customer(&world, "debtor").await;
+    call_ok(&world, operator, "accounts/suspend", &json!({"id": debtor.id, "reason": "unpaid"})).await;
+    assert_eq!(names(operator, "accounts/list", json!({"suspended": true})).await, ["debtor"]);
     assert_eq!(names(operator, "accounts/list", json!({"suspended": false})).await, ["dev", "one"]);
-    done(&world, operator, "accounts/delete", &json!({"id": held.id})).await;
-    assert_eq!(names(operator, "accounts/list", json!({"deleted": true})).await, ["held"]);
+    call_ok(&world, operator, "accounts/delete", &json!({"id": debtor.id})).await;
+    assert_eq!(names(operator, "accounts/list", json!({"deleted": true})).await, ["debtor"]);
 
     let middle = SystemClock.now();
     tokio::time::sleep(Duration::from_millis(5)).await;
-    done(&world, by, "servers/resume", &json!({"id": one.servers[1]})).await;
-    let count =
-        async |body: Value| done(&world, by, "account/audit", &body).await["items"].as_array().unwrap().len();
+    call_ok(&world, account_key, "servers/resume", &json!({"id": one.servers[1]})).await;
+    let count = async |body: Value| {
+        call_ok(&world, account_key, "account/audit", &body).await["items"].as_array().unwrap().len()
+    };
     let all = count(json!({"limit": 100})).await;
     let at = middle.to_rfc3339();
     assert_eq!(count(json!({ "since": at })).await, 1);
@@ -135,46 +138,51 @@ async fn lists_are_filtered_by_state_and_time(world: World) {
 
 async fn credentials_of_deleted_servers_are_not_listed(world: World) {
     let (one, other) = (create_customer(&world, "one").await, create_customer(&world, "other").await);
-    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    let (account_key, operator) =
+        ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));
     // A call that names a server and an account means the server of that account.
     let body = json!({"server": one.servers[0], "account": one.id});
-    for key in [by, operator] {
-        let found = done(&world, key, "credentials/list", &body).await;
+    for key in [account_key, operator] {
+        let found = call_ok(&world, key, "credentials/list", &body).await;
         assert_eq!(found["items"][0]["id"], one.credentials[0]);
     }
     let body = json!({"server": one.servers[0], "account": other.id});
-    assert_eq!(code(&world, operator, "credentials/list", &body).await, "ServerNotFound");
-    assert_eq!(code(&world, by, "credentials/list", &body).await, "AccountNotFound");
+    assert_eq!(error_code(&world, operator, "credentials/list", &body).await, "ServerNotFound");
+    assert_eq!(error_code(&world, account_key, "credentials/list", &body).await, "AccountNotFound");
 
     let ids = async |key: Key<'_>, body: Value| -> Vec<Value> {
-        let found = done(&world, key, "credentials/list", &body).await["items"].clone();
-        found.as_array().unwrap().iter().map(|one| one["id"].clone()).collect()
+        let found = call_ok(&world, key, "credentials/list", &body).await["items"].clone();
+        found.as_array().unwrap().iter().map(|credential| credential["id"].clone()).collect()
     };
-    done(&world, by, "servers/delete", &json!({"id": one.servers[1]})).await;
-    assert_eq!(ids(by, json!({})).await, [one.credentials[0].clone()]);
+    call_ok(&world, account_key, "servers/delete", &json!({"id": one.servers[1]})).await;
+    assert_eq!(ids(account_key, json!({})).await, [one.credentials[0].clone()]);
     assert_eq!(ids(operator, json!({"account": one.id})).await, [one.credentials[0].clone()]);
     assert!(!ids(operator, json!({})).await.contains(&one.credentials[1]));
     let listed = world.admin(&["key", "list"]);
     assert!(listed.as_array().unwrap().iter().all(|key| key["id"] != one.credentials[1]), "{listed}");
-    done(&world, by, "servers/restore", &json!({"id": one.servers[1]})).await;
-    assert_eq!(ids(by, json!({})).await, one.credentials);
+    call_ok(&world, account_key, "servers/restore", &json!({"id": one.servers[1]})).await;
+    assert_eq!(ids(account_key, json!({})).await, one.credentials);
 }
 
 async fn credentials_are_listed_by_name(world: World) {
     let (one, other) = (create_customer(&world, "one").await, create_customer(&world, "other").await);
-    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    let (account_key, operator) =
+        ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));
     let old = json!({"server": one.servers[0], "name": "old"});
-    let old = done(&world, by, "credentials/create", &old).await["id"].clone();
-    done(&world, by, "credentials/revoke", &json!({ "id": old })).await;
+    let old = call_ok(&world, account_key, "credentials/create", &old).await["id"].clone();
+    call_ok(&world, account_key, "credentials/revoke", &json!({ "id": old })).await;
     let ids = async |key: Key<'_>, body: Value| -> Vec<Value> {
         let items = one_by_one(&world, key, "credentials/list", &body).await;
         items.iter().map(|item| item["id"].clone()).collect()
     };
-    assert_eq!(ids(by, json!({"name": "web"})).await, one.credentials);
-    assert_eq!(ids(by, json!({"name": "web", "server": one.servers[1]})).await, one.credentials[1..]);
-    assert_eq!(ids(by, json!({"name": "old"})).await, std::slice::from_ref(&old));
-    assert_eq!(ids(by, json!({"name": "old", "revoked": false})).await, [] as [Value; 0]);
-    assert_eq!(ids(by, json!({"name": "we"})).await, [] as [Value; 0]);
+    assert_eq!(ids(account_key, json!({"name": "web"})).await, one.credentials);
+    assert_eq!(
+        ids(account_key, json!({"name": "web", "server": one.servers[1]})).await,
+        one.credentials[1..]
+    );
+    assert_eq!(ids(account_key, json!({"name": "old"})).await, std::slice::from_ref(&old));
+    assert_eq!(ids(account_key, json!({"name": "old", "revoked": false})).await, [] as [Value; 0]);
+    assert_eq!(ids(account_key, json!({"name": "we"})).await, [] as [Value; 0]);
     assert_eq!(ids(operator, json!({"name": "web", "account": other.id})).await, other.credentials);
     assert_eq!(
         ids(operator, json!({"name": "web"})).await,
@@ -185,25 +193,26 @@ async fn credentials_are_listed_by_name(world: World) {
 /// Ids that the log hides from customers cannot be found out by filtering for them.
 async fn customers_filter_the_audit_log_by_actor_except_by_the_operator(world: World) {
     let one = create_customer(&world, "one").await;
-    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
-    done(&world, operator, "servers/suspend", &json!({"id": one.servers[0], "reason": "spam"})).await;
+    let (account_key, operator) =
+        ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));
+    call_ok(&world, operator, "servers/suspend", &json!({"id": one.servers[0], "reason": "spam"})).await;
     let seen = async |key: Key<'_>, id: &Value, more: Value| -> Vec<(Value, Value)> {
         let body = with(&json!({"account": one.id, "actor_id": id}), &more);
         let items = one_by_one(&world, key, "account/audit", &body).await;
         assert!(items.iter().all(|item| item["actor_id"] == *id), "{items:?}");
         items.into_iter().map(|item| (item["actor"].clone(), item["operation"].clone())).collect()
     };
-    let own = seen(by, &one.account_key_id, json!({})).await;
+    let own = seen(account_key, &one.account_key_id, json!({})).await;
     assert_eq!(own.len(), 4, "two servers and two credentials: {own:?}");
     assert_eq!(seen(operator, &one.account_key_id, json!({"actor": "account_key"})).await, own);
-    let created = seen(by, &one.account_key_id, json!({"operation": "servers/create"})).await;
+    let created = seen(account_key, &one.account_key_id, json!({"operation": "servers/create"})).await;
     assert_eq!(created, vec![(json!("account_key"), json!("servers/create")); 2]);
-    let log = done(&world, operator, "account/audit", &json!({"account": one.id, "limit": 1})).await;
+    let log = call_ok(&world, operator, "account/audit", &json!({"account": one.id, "limit": 1})).await;
     let operator_key = &log["items"][0]["actor_id"];
     assert!(operator_key.is_i64(), "{log}");
     let by_operator = seen(operator, operator_key, json!({"actor": "operator_key"})).await;
     assert_eq!(by_operator[0].1, "servers/suspend");
-    assert_eq!(seen(by, operator_key, json!({"actor": "operator_key"})).await, []);
+    assert_eq!(seen(account_key, operator_key, json!({"actor": "operator_key"})).await, []);
     let lines =
         world.audit_output(&["export", "--account", "one", "--actor-id", &operator_key.to_string()]).1;
     assert_eq!(lines.lines().count(), by_operator.len(), "{lines}");

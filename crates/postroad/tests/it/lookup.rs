@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::errors::assert_invalid;
 use crate::world::{DELIVERIES, MESSAGE, World, both_engines, good, good_but};
 
-const NAMES: [&str; 9] = [
+const EXPANSIONS: [&str; 9] = [
     "status",
     "details",
     "inspection",
@@ -30,7 +30,7 @@ both_engines!(
     headers_fill_in_for_absent_parameters,
     several_reply_to_addresses_and_display_names_are_kept,
     a_message_never_attempted_has_no_deliveries,
-    scheduled_and_held_messages_say_so,
+    scheduled_and_held_messages_show_their_status,
     wrong_and_unknown_ids_are_refused,
     a_foreign_id_gets_the_answer_of_an_unknown_one
 );
@@ -47,8 +47,8 @@ async fn exactly_the_requested_expansions_are_returned(world: World) {
         assert_eq!(answer["data"]["id"], id);
     }
     let all = ask(json!(true)).await;
-    assert_eq!(keys(&all["data"]), [&["id", "token"], &NAMES[..]].concat());
-    for name in NAMES {
+    assert_eq!(keys(&all["data"]), [&["id", "token"], &EXPANSIONS[..]].concat());
+    for name in EXPANSIONS {
         let one = ask(json!([name])).await;
         assert_eq!(keys(&one["data"]), ["id", "token", name]);
         assert_eq!(one["data"][name], all["data"][name], "{name}");
@@ -182,7 +182,7 @@ async fn a_message_never_attempted_has_no_deliveries(world: World) {
     assert_eq!(world.deliveries(id).await, json!([]));
 }
 
-async fn scheduled_and_held_messages_say_so(world: World) {
+async fn scheduled_and_held_messages_show_their_status(world: World) {
     let send_at = SystemClock.now().plus(Duration::from_hours(1));
     let later = world.accepted_id(&good_but(json!({"send_at": send_at.to_rfc3339()}))).await;
     let status = world.expanded(later).await["status"].clone();

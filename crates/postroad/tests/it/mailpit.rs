@@ -35,7 +35,7 @@ fn keys(value: &Value) -> Vec<&str> {
 /// Waits until the inbox has the copies of all these recipients.
 async fn wait_until_caught(world: &World, recipients: &[&str]) {
     for recipient in recipients {
-        crate::delivery::inbox::wait_for(world, recipient).await;
+        crate::delivery::inbox::wait_for_mail_to(world, recipient).await;
     }
 }
 
@@ -59,7 +59,7 @@ async fn start_with_two_messages() -> World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_have_mailpits_shape() {
+async fn messages_have_the_same_fields_as_in_mailpit() {
     let world = start_with_two_messages().await;
     let list = get(&world, "/api/v1/messages").await;
     assert_eq!(
@@ -230,9 +230,12 @@ async fn the_client_from_npm_works_unchanged() {
     command.env("NODE_PATH", libraries);
     let output =
         tokio::task::spawn_blocking(move || command.output().expect("node is installed")).await.unwrap();
-    let said =
+    let output_text =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(!said.contains("Cannot find module 'mailpit-api'"), "`cargo xtask test` installs it:\n{said}");
-    assert!(output.status.success(), "{said}");
+    assert!(
+        !output_text.contains("Cannot find module 'mailpit-api'"),
+        "`cargo xtask test` installs it:\n{output_text}"
+    );
+    assert!(output.status.success(), "{output_text}");
     assert_eq!(get(&world, "/api/v1/messages").await["total"], 0);
 }

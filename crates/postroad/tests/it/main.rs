@@ -4,6 +4,7 @@
 
 mod access;
 mod account_ceilings;
+mod account_isolation;
 mod account_rights;
 mod accounts;
 mod admin;
@@ -30,8 +31,7 @@ mod errors;
 mod explain;
 mod explain_bounce;
 mod files;
-mod foreign_keys;
-mod foreign_things;
+mod foreign_objects;
 mod hostile_templates;
 mod idempotency;
 mod injection;

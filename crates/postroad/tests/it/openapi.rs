@@ -115,7 +115,7 @@ fn has_type(name: &str, value: &Value) -> bool {
 }
 
 /// A running service, the kinds of answers seen so far, and their faults.
-struct Visit {
+struct AnswerChecker {
     world: World,
     schemas: Schemas,
     /// Paths with the statuses of their envelopes.
@@ -123,17 +123,18 @@ struct Visit {
     faults: Vec<String>,
 }
 
-impl Visit {
+impl AnswerChecker {
     async fn call(&mut self, path: &str, body: Value) -> Value {
         let key = self.world.key.clone();
         self.call_as(("X-Server-API-Key", &key), path, body).await
     }
 
-    async fn by_operator(&mut self, path: &str, body: Value) -> Value {
+    async fn call_as_operator(&mut self, path: &str, body: Value) -> Value {
         let key = self.world.daemon.ready()["operator_api_key"].as_str().unwrap().to_owned();
         self.call_as(("X-Operator-API-Key", &key), path, body).await
     }
 
+    /// Calls, checks the answer against its schema in the document, and returns its `data`.
     async fn call_as(&mut self, key: (&str, &str), path: &str, body: Value) -> Value {
         let path = format!("/api/v1/{path}");
         let post = "POST".parse().unwrap();
@@ -155,7 +156,8 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
     let world = World::start(Engine::Sqlite);
     let document = world.client.get("/api/v1/openapi.json").await.unwrap().json();
     let catcher = WebhookCatcher::start();
-    let mut visit = Visit { world, schemas: Schemas { document }, seen: BTreeSet::new(), faults: Vec::new() };
+    let mut checker =
+        AnswerChecker { world, schemas: Schemas { document }, seen: BTreeSet::new(), faults: Vec::new() };
 
     // Messages in several states.
     let html = "<a href=\"https://example.com/\">x</a>";
@@ -168,34 +170,34 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
                 "track": {"opens": true, "clicks": true},
                 "attachments": [{"name": "a.txt", "data": "YQ==", "content_type": "text/plain"}],
             }));
-            let sent = visit.call("send/message", sent).await;
+            let sent = checker.call("send/message", sent).await;
             ids.push(sent["messages"][&address]["id"].as_i64().unwrap());
         }
         ids
     };
-    visit.call("suppressions/add", json!({"address": "held@example.com", "details": "x"})).await;
-    let held = visit.call("send/message", good_but(json!({"to": ["held@example.com"], "odd": 1}))).await;
-    visit.world.until_status(ids[0], "Sent").await;
-    visit.world.until_status(ids[1], "HardFail").await;
-    visit.world.until_status(ids[3], "Bounced").await;
+    checker.call("suppressions/add", json!({"address": "held@example.com", "details": "x"})).await;
+    let held = checker.call("send/message", good_but(json!({"to": ["held@example.com"], "odd": 1}))).await;
+    checker.world.until_status(ids[0], "Sent").await;
+    checker.world.until_status(ids[1], "HardFail").await;
+    checker.world.until_status(ids[3], "Bounced").await;
     let raw = json!({
         "mail_from": "a@example.test", "rcpt_to": ["delivered@sim.postroad.test"],
         "data": "RnJvbTogYUBleGFtcGxlLnRlc3QNCg0KeA==",
     });
-    visit.call("send/raw", raw).await;
+    checker.call("send/raw", raw).await;
     let held = held["messages"]["held@example.com"]["id"].as_i64().unwrap();
     for id in ids.iter().copied().chain([held]) {
-        visit.call("messages/message", json!({"id": id, "_expansions": true})).await;
-        visit.call("messages/deliveries", json!({ "id": id })).await;
-        visit.call("analytics/message", json!({ "id": id })).await;
+        checker.call("messages/message", json!({"id": id, "_expansions": true})).await;
+        checker.call("messages/deliveries", json!({ "id": id })).await;
+        checker.call("analytics/message", json!({ "id": id })).await;
     }
-    visit.call("messages/message", json!({"id": ids[0]})).await;
+    checker.call("messages/message", json!({"id": ids[0]})).await;
 
     // Wrong requests about messages.
     let mut wrong = vec![json!({}), json!({"id": "x"}), json!({"id": 7}), json!({"id": 1.5})];
     for path in ["messages/message", "messages/deliveries", "analytics/message"] {
         for body in &wrong {
-            visit.call(path, body.clone()).await;
+            checker.call(path, body.clone()).await;
         }
     }
     wrong.extend([
@@ -206,132 +208,136 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
         good_but(json!({"to": ["", 5], "headers": 5})),
     ]);
     for body in wrong.clone() {
-        visit.call("send/message", body.clone()).await;
-        visit.call("send/raw", body).await;
+        checker.call("send/message", body.clone()).await;
+        checker.call("send/raw", body).await;
     }
 
     let range = json!({"from": "2020-01-01T00:00:00Z", "granularity": "month", "dimensions": ["tag"], "dimension": "tag"});
     for path in ["analytics/summary", "analytics/timeseries", "analytics/top"] {
-        visit.call(path, range.clone()).await;
-        visit.call(path, json!({"from": 5, "filters": {"odd": 1}})).await;
+        checker.call(path, range.clone()).await;
+        checker.call(path, json!({"from": 5, "filters": {"odd": 1}})).await;
     }
-    visit.call("analytics/summary", json!({})).await;
-    visit.call("analytics/top", json!({"dimension": "recipient_domain"})).await;
+    checker.call("analytics/summary", json!({})).await;
+    checker.call("analytics/top", json!({"dimension": "recipient_domain"})).await;
 
-    let webhook = visit.call("webhooks/create", json!({"url": catcher.url("/in")})).await["id"].clone();
+    let webhook = checker.call("webhooks/create", json!({"url": catcher.url("/in")})).await["id"].clone();
     let postal = json!({"url": catcher.url("/in"), "format": "postal", "events": ["message.delivered"]});
-    visit.call("webhooks/create", postal).await;
-    visit.call("webhooks/create", json!({"url": "x", "events": ["y"]})).await;
-    visit.call("webhooks/list", json!({"limit": 1})).await;
-    visit.call("webhooks/list", json!({"limit": 0})).await;
+    checker.call("webhooks/create", postal).await;
+    checker.call("webhooks/create", json!({"url": "x", "events": ["y"]})).await;
+    checker.call("webhooks/list", json!({"limit": 1})).await;
+    checker.call("webhooks/list", json!({"limit": 0})).await;
     for body in [json!({ "id": webhook }), json!({"id": 7}), json!({"id": "x"})] {
         for action in ["get", "test", "attempts", "rotate_secret", "replay", "update"] {
-            visit.call(&format!("webhooks/{action}"), body.clone()).await;
+            checker.call(&format!("webhooks/{action}"), body.clone()).await;
         }
     }
-    visit.call("webhooks/replay", json!({"id": webhook, "since": "2020-01-01T00:00:00Z"})).await;
-    visit.call("webhooks/delete", json!({ "id": webhook })).await;
-    visit.call("webhooks/delete", json!({ "id": webhook })).await;
+    checker.call("webhooks/replay", json!({"id": webhook, "since": "2020-01-01T00:00:00Z"})).await;
+    checker.call("webhooks/delete", json!({ "id": webhook })).await;
+    checker.call("webhooks/delete", json!({ "id": webhook })).await;
 
-    visit.call("events/list", json!({"limit": 500})).await;
-    visit.call("events/list", json!({"types": ["odd"], "wait_s": 99})).await;
+    checker.call("events/list", json!({"limit": 500})).await;
+    checker.call("events/list", json!({"types": ["odd"], "wait_s": 99})).await;
 
     for action in ["add", "remove"] {
         let items =
             json!([{"address": "b@example.com"}, {"address": "held@example.com"}, {"address": "x"}, {}, 5]);
-        visit.call(&format!("suppressions/{action}"), json!({ "items": items })).await;
-        visit.call(&format!("suppressions/{action}"), json!({"address": "c@example.com"})).await;
-        visit.call(&format!("suppressions/{action}"), json!({"address": "x"})).await;
+        checker.call(&format!("suppressions/{action}"), json!({ "items": items })).await;
+        checker.call(&format!("suppressions/{action}"), json!({"address": "c@example.com"})).await;
+        checker.call(&format!("suppressions/{action}"), json!({"address": "x"})).await;
         for list in ["list", "export"] {
-            visit.call(&format!("suppressions/{list}"), json!({"limit": 1})).await;
+            checker.call(&format!("suppressions/{list}"), json!({"limit": 1})).await;
         }
     }
-    visit.call("suppressions/list", json!({"reason": "x"})).await;
-    visit.call("suppressions/export", json!({"limit": 0})).await;
-    visit.call("suppressions/import", json!({"csv": "address\na@example.com\nx\n"})).await;
-    visit.call("suppressions/import", json!({})).await;
-    visit.call("suppressions/get", json!({"address": "a@example.com"})).await;
-    visit.call("suppressions/get", json!({"address": "none@example.com"})).await;
-    visit.call("suppressions/get", json!({})).await;
+    checker.call("suppressions/list", json!({"reason": "x"})).await;
+    checker.call("suppressions/export", json!({"limit": 0})).await;
+    checker.call("suppressions/import", json!({"csv": "address\na@example.com\nx\n"})).await;
+    checker.call("suppressions/import", json!({})).await;
+    checker.call("suppressions/get", json!({"address": "a@example.com"})).await;
+    checker.call("suppressions/get", json!({"address": "none@example.com"})).await;
+    checker.call("suppressions/get", json!({})).await;
 
     let template = json!({
         "alias": "t", "name": "T", "subject": "Hi {{ a }}", "html_body": "<style>p { color: red }</style><p>{{ a }}</p>",
         "locales": {"de": {"subject": "Hallo {{ a }}"}}, "sample_model": {"a": "x"}, "publish": true
     });
-    visit.call("templates/create", template).await;
-    visit.call("templates/create", json!({"name": "x", "subject": "{{", "html_body": "{% if %}"})).await;
-    visit.call("templates/update", json!({"alias": "t", "subject": "Hello {{ a }}", "publish": true})).await;
-    visit.call("templates/validate", json!({"subject": "x", "html_body": "{{ a.b }}"})).await;
-    visit.call("templates/validate", json!({"subject": "x", "html_body": "{{ a"})).await;
-    visit.call("templates/list", json!({"limit": 1})).await;
-    visit.call("templates/render", json!({"alias": "t", "model": {"a": 1}})).await;
-    visit.call("templates/render", json!({"alias": "t", "model": {"ab": 1}})).await;
+    checker.call("templates/create", template).await;
+    checker.call("templates/create", json!({"name": "x", "subject": "{{", "html_body": "{% if %}"})).await;
+    checker
+        .call("templates/update", json!({"alias": "t", "subject": "Hello {{ a }}", "publish": true}))
+        .await;
+    checker.call("templates/validate", json!({"subject": "x", "html_body": "{{ a.b }}"})).await;
+    checker.call("templates/validate", json!({"subject": "x", "html_body": "{{ a"})).await;
+    checker.call("templates/list", json!({"limit": 1})).await;
+    checker.call("templates/render", json!({"alias": "t", "model": {"a": 1}})).await;
+    checker.call("templates/render", json!({"alias": "t", "model": {"ab": 1}})).await;
     for action in ["get", "versions", "diff", "publish", "rollback", "delete"] {
-        visit.call(&format!("templates/{action}"), json!({"alias": "t"})).await;
-        visit.call(&format!("templates/{action}"), json!({"alias": "none"})).await;
+        checker.call(&format!("templates/{action}"), json!({"alias": "t"})).await;
+        checker.call(&format!("templates/{action}"), json!({"alias": "none"})).await;
     }
     for action in ["update", "validate", "list"] {
-        visit.call(&format!("templates/{action}"), json!({"alias": "none", "limit": 0, "id": "x"})).await;
+        checker.call(&format!("templates/{action}"), json!({"alias": "none", "limit": 0, "id": "x"})).await;
     }
 
     let items = json!([good_but(json!({})), {}]);
-    visit.call("send/batch", json!({ "messages": items })).await;
-    visit.call("send/batch", json!({"messages": items, "mode": "atomic"})).await;
-    visit.call("send/batch", json!({"messages": [], "mode": "x"})).await;
+    checker.call("send/batch", json!({ "messages": items })).await;
+    checker.call("send/batch", json!({"messages": items, "mode": "atomic"})).await;
+    checker.call("send/batch", json!({"messages": [], "mode": "x"})).await;
     let later = good_but(json!({"to": ["later@example.net"], "send_at": in_millis(3_600_000)}));
-    let later = visit.call("send/message", later).await["messages"]["later@example.net"]["id"].clone();
-    visit.call("send/reschedule", json!({"id": later, "send_at": in_millis(7_200_000)})).await;
-    visit.call("send/reschedule", json!({"id": 7, "send_at": "x"})).await;
-    visit.call("send/cancel", json!({ "id": later })).await;
-    visit.call("send/cancel", json!({"id": 7})).await;
+    let later = checker.call("send/message", later).await["messages"]["later@example.net"]["id"].clone();
+    checker.call("send/reschedule", json!({"id": later, "send_at": in_millis(7_200_000)})).await;
+    checker.call("send/reschedule", json!({"id": 7, "send_at": "x"})).await;
+    checker.call("send/cancel", json!({ "id": later })).await;
+    checker.call("send/cancel", json!({"id": 7})).await;
 
-    visit.call("domains/create", json!({"name": "shop.example"})).await;
-    visit.call("domains/create", json!({"name": "x", "private_key": "x", "selector": "a b"})).await;
-    visit.call("domains/list", json!({"limit": 1})).await;
-    visit.call("domains/list", json!({"limit": 0})).await;
+    checker.call("domains/create", json!({"name": "shop.example"})).await;
+    checker.call("domains/create", json!({"name": "x", "private_key": "x", "selector": "a b"})).await;
+    checker.call("domains/list", json!({"limit": 1})).await;
+    checker.call("domains/list", json!({"limit": 0})).await;
     for action in ["get", "verify", "rotate_dkim", "zone", "delete"] {
-        visit.call(&format!("domains/{action}"), json!({"name": "shop.example"})).await;
-        visit.call(&format!("domains/{action}"), json!({"name": "none.example"})).await;
+        checker.call(&format!("domains/{action}"), json!({"name": "shop.example"})).await;
+        checker.call(&format!("domains/{action}"), json!({"name": "none.example"})).await;
     }
 
-    let own = visit.world.daemon.ready()["domain"].clone();
-    visit.call("domains/reports", json!({ "name": own })).await;
-    visit.call("domains/reports", json!({"name": "none.example"})).await;
+    let own = checker.world.daemon.ready()["domain"].clone();
+    checker.call("domains/reports", json!({ "name": own })).await;
+    checker.call("domains/reports", json!({"name": "none.example"})).await;
 
-    let found = visit.call("messages/search", json!({"limit": 1})).await["items"][0]["id"].clone();
-    visit.call("messages/search", json!({"q": "colour:red"})).await;
-    visit.call("messages/timeline", json!({ "id": found })).await;
-    visit.call("messages/timeline", json!({})).await;
+    let found = checker.call("messages/search", json!({"limit": 1})).await["items"][0]["id"].clone();
+    checker.call("messages/search", json!({"q": "colour:red"})).await;
+    checker.call("messages/timeline", json!({ "id": found })).await;
+    checker.call("messages/timeline", json!({})).await;
     for action in ["retry", "release", "cancel_hold", "erase"] {
         let action = format!("messages/{action}");
-        visit.call(&action, json!({"ids": [found, 7]})).await;
-        visit.call(&action, json!({ "id": found })).await;
-        visit.call(&action, json!({"query": "nobody", "dry_run": true})).await;
-        let job = visit.call(&action, json!({"query": "nobody"})).await["job_id"].clone();
-        visit.call("jobs/get", json!({ "id": job })).await;
+        checker.call(&action, json!({"ids": [found, 7]})).await;
+        checker.call(&action, json!({ "id": found })).await;
+        checker.call(&action, json!({"query": "nobody", "dry_run": true})).await;
+        let job = checker.call(&action, json!({"query": "nobody"})).await["job_id"].clone();
+        checker.call("jobs/get", json!({ "id": job })).await;
     }
-    visit.call("messages/erase", json!({"address": "nobody@example.com"})).await;
-    visit.call("messages/erase", json!({"address": "nobody"})).await;
-    visit.call("jobs/get", json!({"id": 7})).await;
+    checker.call("messages/erase", json!({"address": "nobody@example.com"})).await;
+    checker.call("messages/erase", json!({"address": "nobody"})).await;
+    checker.call("jobs/get", json!({"id": 7})).await;
 
-    visit.call("server/get", json!({"odd": 1})).await;
-    visit
+    checker.call("server/get", json!({"odd": 1})).await;
+    checker
         .call("server/update", json!({"hourly_limit": 1000, "tracking": {"excluded_hosts": ["a.example"]}}))
         .await;
-    visit.call("server/update", json!({"mode": "x", "retention": {"bodies_days": -1}})).await;
+    checker.call("server/update", json!({"mode": "x", "retention": {"bodies_days": -1}})).await;
 
-    let account = visit.by_operator("accounts/create", json!({"name": "acme"})).await["id"].clone();
+    let account = checker.call_as_operator("accounts/create", json!({"name": "acme"})).await["id"].clone();
     let server = json!({"account": account, "name": "shop", "idempotency_key": "k"});
-    let server = visit.by_operator("servers/create", server).await["id"].clone();
+    let server = checker.call_as_operator("servers/create", server).await["id"].clone();
     let credential = json!({"server": server, "name": "web", "allow": ["192.0.2.0/24"]});
-    let credential = visit.by_operator("credentials/create", credential).await["id"].clone();
-    let key = visit.by_operator("account_keys/create", json!({"account": account, "name": "k"})).await["id"]
+    let credential = checker.call_as_operator("credentials/create", credential).await["id"].clone();
+    let key = checker.call_as_operator("account_keys/create", json!({"account": account, "name": "k"})).await
+        ["id"]
         .clone();
     let invitation = json!({"account": account, "email": "a@example.com", "role": "owner"});
-    let invitation = visit.by_operator("users/invite", invitation).await["id"].clone();
+    let invitation = checker.call_as_operator("users/invite", invitation).await["id"].clone();
     let person =
-        visit.world.admin(&["user", "create", "anna@example.com", "--account", "acme"])["id"].clone();
-    let pool = visit.by_operator("ip_pools/create", json!({"name": "dedicated-1"})).await["id"].clone();
+        checker.world.admin(&["user", "create", "anna@example.com", "--account", "acme"])["id"].clone();
+    let pool =
+        checker.call_as_operator("ip_pools/create", json!({"name": "dedicated-1"})).await["id"].clone();
     for (path, good) in [
         (
             "ip_pools/add_address",
@@ -388,30 +394,30 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
         ("accounts/delete", json!({ "id": account })),
         ("accounts/restore", json!({ "id": account })),
     ] {
-        visit.by_operator(path, good).await;
+        checker.call_as_operator(path, good).await;
         let wrong = json!({"id": 999_999, "server": 999_999, "account": 999_999, "limit": 0, "name": "7", "reason": ""});
-        visit.by_operator(path, wrong).await;
+        checker.call_as_operator(path, wrong).await;
     }
 
     // Answers that are given before an endpoint is called.
-    let (key, big) = (visit.world.key.clone(), json!({"plain_body": "x".repeat(41 << 20)}));
-    let too_large = visit.world.client.post_json("/api/v1/send/message", Some(&key), &big).await;
-    let no_key = visit.world.client.post_json("/api/v1/server/get", None, &json!({})).await;
-    let unknown = visit.world.client.post_json("/api/v1/none", None, &json!({})).await;
-    let method = visit.world.client.get("/api/v1/server/get").await;
+    let (key, big) = (checker.world.key.clone(), json!({"plain_body": "x".repeat(41 << 20)}));
+    let too_large = checker.world.client.post_json("/api/v1/send/message", Some(&key), &big).await;
+    let no_key = checker.world.client.post_json("/api/v1/server/get", None, &json!({})).await;
+    let unknown = checker.world.client.post_json("/api/v1/none", None, &json!({})).await;
+    let method = checker.world.client.get("/api/v1/server/get").await;
     let failure = json!({"$ref": "#/components/schemas/FailureEnvelope"});
     for reply in [too_large, no_key, unknown, method].map(Result::unwrap) {
-        let faults = &mut visit.faults;
-        visit.schemas.check(&failure, &reply.json(), &reply.status.to_string(), faults);
+        let faults = &mut checker.faults;
+        checker.schemas.check(&failure, &reply.json(), &reply.status.to_string(), faults);
     }
 
-    assert!(visit.faults.is_empty(), "{:#?}", visit.faults);
-    let paths: BTreeSet<&String> = visit.schemas.document["paths"].as_object().unwrap().keys().collect();
+    assert!(checker.faults.is_empty(), "{:#?}", checker.faults);
+    let paths: BTreeSet<&String> = checker.schemas.document["paths"].as_object().unwrap().keys().collect();
     let done: BTreeSet<&String> =
-        visit.seen.iter().filter(|(_, status)| status == "success").map(|(path, _)| path).collect();
+        checker.seen.iter().filter(|(_, status)| status == "success").map(|(path, _)| path).collect();
     assert_eq!(paths, done, "every endpoint succeeds at least once");
     let refused: BTreeSet<&String> =
-        visit.seen.iter().filter(|(_, status)| status != "success").map(|(path, _)| path).collect();
+        checker.seen.iter().filter(|(_, status)| status != "success").map(|(path, _)| path).collect();
     let never: Vec<&str> = paths.difference(&refused).map(|path| path.as_str()).collect();
     assert_eq!(never, ["/api/v1/server/get"], "every other endpoint refuses at least once");
 }

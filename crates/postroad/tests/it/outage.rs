@@ -31,15 +31,15 @@ pub(crate) fn limit_file_size(pid: u32, bytes: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_refuses_and_recovers() {
+async fn mail_is_refused_on_a_full_disk_and_accepted_once_there_is_room() {
     let world = World::start(Engine::Sqlite);
     let before = world.accepted_id(&good()).await;
     limit_file_size(world.daemon.pid(), "4096");
     let large = "0123456789abcdef".repeat(16_000);
-    let keyed = [("Idempotency-Key", "once")];
+    let idempotency_header = [("Idempotency-Key", "once")];
     for body in [good(), good_but(json!({"plain_body": large}))] {
         assert_try_again(&world.post(SEND, &body).await);
-        assert_try_again(&world.request("POST", SEND, &keyed, body.to_string()).await);
+        assert_try_again(&world.request("POST", SEND, &idempotency_header, body.to_string()).await);
     }
     let status = world.expanded(before).await["status"]["status"].take();
     assert!(["Pending", "Sent"].contains(&status.as_str().unwrap()), "reading goes on");
@@ -50,7 +50,7 @@ async fn a_full_disk_refuses_and_recovers() {
         assert!(["Pending", "Sent"].contains(&status.as_str().unwrap()), "{status}");
     }
     // Nothing was half-written: the key of the refused request is free, and no message lies between the two.
-    let sent = world.call_with(SEND, &keyed, &good()).await;
+    let sent = world.call_with(SEND, &idempotency_header, &good()).await;
     assert_eq!(sent["status"], "success");
     assert_eq!(sent["flags"], json!({}));
     for id in before + 1..after.min(before + 200) {
@@ -60,7 +60,7 @@ async fn a_full_disk_refuses_and_recovers() {
 
 /// The log is a file on the full disk too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_that_cannot_be_written_stops_no_answer() {
+async fn requests_are_answered_although_the_log_cannot_be_written() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_LOG", "trace")]);
     world.accepted_id(&good()).await;
     limit_file_size(world.daemon.pid(), "4096");
@@ -82,6 +82,7 @@ async fn a_log_level_that_is_not_valid_is_reported() {
     eventually(reported).await;
 }
 
+/// Status and body of `/ready`.
 async fn ready(world: &World) -> (u16, Value) {
     let reply = world.client.get("/ready").await.expect("an answer");
     (reply.status, reply.json())
@@ -180,7 +181,7 @@ async fn ready_reports_that_the_data_folder_is_read_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_low_disk_refuses_new_mail() {
+async fn mail_is_refused_below_the_disk_reserve() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_STORE_DISK_RESERVE_BYTES", "1000000 GiB")]);
     assert_try_again(&world.post(SEND, &good()).await);
     let (status, answer) = ready(&world).await;
@@ -188,7 +189,7 @@ async fn a_low_disk_refuses_new_mail() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dead_database_refuses_and_recovers() {
+async fn mail_is_refused_without_a_database_and_accepted_once_it_is_back() {
     let database = Database::create();
     let proxy = PgProxy::start(database.url());
     let world = World::start_on(Some(proxy.url()), Some(database), &[]);
@@ -215,7 +216,7 @@ async fn a_dead_database_refuses_and_recovers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_hangs_refuses_in_time() {
+async fn mail_is_refused_in_time_while_the_database_hangs() {
     let database = Database::create();
     let proxy = PgProxy::start(database.url());
     let world = World::start_on(Some(proxy.url()), Some(database), &[]);

@@ -12,7 +12,7 @@ fn raw(message: &str) -> Value {
 }
 
 /// Sends the message; returns it as the API shows it, and its stored bytes without the `Received` header.
-async fn stored(world: &World, body: &Value) -> (Value, String) {
+async fn send_and_read(world: &World, body: &Value) -> (Value, String) {
     let answer = world.call(RAW, body).await;
     assert_eq!(answer["status"], "success", "{answer}");
     let messages = answer["data"]["messages"].as_object().unwrap();
@@ -115,7 +115,7 @@ async fn a_loop_and_a_long_line_are_refused(world: World) {
 async fn the_bytes_are_kept_but_for_what_must_change(world: World) {
     let whole = "Message-ID: <own@example.test>\r\nDate: Mon, 2 Nov 2026 10:00:00 +0000\r\nFrom: a@example.test\r\n\
             Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\r\nbody  \r\n.\r\nend";
-    let (read, bytes) = stored(&world, &raw(whole)).await;
+    let (read, bytes) = send_and_read(&world, &raw(whole)).await;
     assert_eq!(bytes, whole);
     assert_eq!(read["details"]["message_id"], "own@example.test");
     assert_eq!(read["details"]["mail_from"], "bounces@example.test");
@@ -123,14 +123,14 @@ async fn the_bytes_are_kept_but_for_what_must_change(world: World) {
 
     let bare = "From: a@example.test\nBcc: secret@example.com,\n more@example.com\nReturn-Path: <x@example.com>\n\
             X-Postroad-Tag: orders\nX-Keep: yes\n\nline\rline\n";
-    let (read, bytes) = stored(&world, &raw(bare)).await;
+    let (read, bytes) = send_and_read(&world, &raw(bare)).await;
     assert!(bytes.ends_with("From: a@example.test\r\nX-Keep: yes\r\n\r\nline\r\nline\r\n"), "{bytes}");
     assert!(!bytes.contains("secret@") && !bytes.contains("more@") && !bytes.contains("Return-Path"));
     let added: Vec<&str> = bytes.lines().take_while(|line| !line.starts_with("From")).collect();
     assert_eq!(added.len(), 2, "{bytes}");
     assert!(bytes.contains(&format!("Message-ID: <{}>", read["details"]["message_id"].as_str().unwrap())));
     assert_eq!(read["details"]["tag"], "orders");
-    let (read, _) = stored(&world, &raw("From: a@example.test\r\nX-Postal-Tag: old\r\n\r\nhi")).await;
+    let (read, _) = send_and_read(&world, &raw("From: a@example.test\r\nX-Postal-Tag: old\r\n\r\nhi")).await;
     assert_eq!(read["details"]["tag"], "old");
 }
 
@@ -142,7 +142,7 @@ async fn recipients_are_taken_from_the_envelope_once(world: World) {
     let answer = world.call(RAW, &body).await;
     let keys: Vec<&String> = answer["data"]["messages"].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["b@example.com", "c@example.com"]);
-    let (read, _) = stored(&world, &body).await;
+    let (read, _) = send_and_read(&world, &body).await;
     assert_eq!(read["details"]["bounce"], true);
     body["bounce"] = json!(false);
     assert_eq!(

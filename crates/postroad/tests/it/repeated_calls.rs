@@ -5,19 +5,21 @@ use std::collections::BTreeSet;
 use postroad_testkit::{WebhookCatcher, postgres};
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, code, create_customer, done, ready};
+use crate::accounts::{
+    ACCOUNT, Key, OPERATOR, SERVER, call, call_ok, create_customer, error_code, ready_field,
+};
 use crate::batch::{BATCH, batch_to};
 use crate::world::{Engine, World, both_engines, envelope};
 
 both_engines!(
-    a_change_of_another_version_is_refused,
+    an_update_with_a_wrong_if_version_is_refused,
     an_account_is_created_once_with_the_same_idempotency_key,
     the_idempotency_key_can_be_a_header_or_a_field
 );
 
-async fn a_change_of_another_version_is_refused(world: World) {
+async fn an_update_with_a_wrong_if_version_is_refused(world: World) {
     let (one, operator) =
-        (create_customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
+        (create_customer(&world, "one").await, (OPERATOR, ready_field(&world, "operator_api_key")));
     let by = (ACCOUNT, one.key.as_str());
     let cases: [(Key<'_>, &str, &str, Value); 3] = [
         (operator, "accounts/update", "accounts/get", json!({ "id": one.id })),
@@ -25,7 +27,7 @@ async fn a_change_of_another_version_is_refused(world: World) {
         (by, "credentials/update", "credentials/get", json!({"id": one.credentials[0]})),
     ];
     for (key, update, get, body) in cases {
-        let seen = done(&world, key, get, &body).await;
+        let seen = call_ok(&world, key, get, &body).await;
         let change = |version: i64, name: &str| {
             let mut change = body.clone();
             let more = json!({"if_version": version, "name": name});
@@ -33,7 +35,7 @@ async fn a_change_of_another_version_is_refused(world: World) {
             change
         };
         let version = seen["version"].as_i64().unwrap();
-        let changed = done(&world, key, update, &change(version, "first")).await;
+        let changed = call_ok(&world, key, update, &change(version, "first")).await;
         assert_eq!(
             (&changed["name"], &changed["version"]),
             (&json!("first"), &json!(version + 1)),
@@ -43,31 +45,32 @@ async fn a_change_of_another_version_is_refused(world: World) {
             let answer = call(&world, key, update, &change(stale, "second")).await;
             assert_eq!(answer["data"]["code"], "VersionConflict", "{update} {stale}: {answer}");
         }
-        assert_eq!(done(&world, key, get, &body).await["name"], "first", "{update}");
-        done(&world, key, update, &change(version + 1, "second")).await;
+        assert_eq!(call_ok(&world, key, get, &body).await["name"], "first", "{update}");
+        call_ok(&world, key, update, &change(version + 1, "second")).await;
     }
 }
 
 async fn an_account_is_created_once_with_the_same_idempotency_key(world: World) {
-    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let body = json!({"name": "Acme", "idempotency_key": "k1"});
-    let first = done(&world, operator, "accounts/create", &body).await;
+    let first = call_ok(&world, operator, "accounts/create", &body).await;
     let again = call(&world, operator, "accounts/create", &body).await;
     assert_eq!((&again["data"], &again["flags"]["idempotent_replay"]), (&first, &json!(true)), "{again}");
     let other = json!({"name": "Other", "idempotency_key": "k1"});
-    assert_eq!(code(&world, operator, "accounts/create", &other).await, "IdempotencyConflict");
+    assert_eq!(error_code(&world, operator, "accounts/create", &other).await, "IdempotencyConflict");
     // A refused call does not use its key up.
     let taken = json!({"name": "Acme", "idempotency_key": "k2"});
-    assert_eq!(code(&world, operator, "accounts/create", &taken).await, "AccountExists");
+    assert_eq!(error_code(&world, operator, "accounts/create", &taken).await, "AccountExists");
     let free = json!({"name": "Free", "idempotency_key": "k2"});
-    done(&world, operator, "accounts/create", &free).await;
-    let made = done(&world, operator, "accounts/list", &json!({})).await;
+    call_ok(&world, operator, "accounts/create", &free).await;
+    let made = call_ok(&world, operator, "accounts/list", &json!({})).await;
     assert_eq!(made["items"].as_array().unwrap().len(), 3, "{made}");
 }
 
 async fn the_idempotency_key_can_be_a_header_or_a_field(world: World) {
     let one = create_customer(&world, "one").await;
-    let (account, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    let (account, operator) =
+        ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));
     let with_header = async |key: Key<'_>, name: &str, body: &Value, header: &str| {
         let (path, method) = (format!("/api/v1/{name}"), "POST".parse().unwrap());
         let headers = [key, ("Idempotency-Key", header)];
@@ -99,12 +102,12 @@ async fn the_idempotency_key_can_be_a_header_or_a_field(world: World) {
     }
 }
 
-/// Renames the table `lost` when a change of another table commits (`change`, as in `CREATE TRIGGER … AFTER`). Whatever
-/// reads `lost` then fails.
-fn lose_after(world: &World, change: &str, lost: &str) {
+/// Renames `table` when a change of another table commits (`change`, as in `CREATE TRIGGER … AFTER`). Statements that
+/// read `table` fail from then on.
+fn rename_table_after(world: &World, change: &str, table: &str) {
     let statements = format!(
         "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
-            $$ BEGIN ALTER TABLE {lost} RENAME TO lost; RETURN NULL; END $$;
+            $$ BEGIN ALTER TABLE {table} RENAME TO lost; RETURN NULL; END $$;
          CREATE CONSTRAINT TRIGGER lose AFTER {change} DEFERRABLE INITIALLY DEFERRED
             FOR EACH ROW EXECUTE FUNCTION lose()"
     );
@@ -118,8 +121,8 @@ async fn a_new_secret_is_shown_although_the_store_fails_right_after_the_change()
         let world = World::start(Engine::Postgres);
         let one = create_customer(&world, "one").await;
         let body = json!({"id": one.credentials[0], "server": one.servers[0], "name": "new"});
-        lose_after(&world, "INSERT ON credentials", "servers");
-        let made = done(&world, (ACCOUNT, one.key.as_str()), name, &body).await;
+        rename_table_after(&world, "INSERT ON credentials", "servers");
+        let made = call_ok(&world, (ACCOUNT, one.key.as_str()), name, &body).await;
         assert!(made["api_key"].is_string() && made["api_secret"].is_string(), "{name}: {made}");
     }
 }
@@ -131,11 +134,15 @@ async fn a_rollback_succeeds_although_the_store_fails_right_after_the_change() {
     let by = (SERVER, world.key.as_str());
     let text =
         |text: &str| json!({"name": "t", "alias": "t", "subject": text, "plain_body": text, "publish": true});
-    done(&world, by, "templates/create", &text("one")).await;
-    done(&world, by, "templates/update", &text("two")).await;
-    lose_after(&world, "UPDATE ON templates", "template_versions");
-    let done = done(&world, by, "templates/rollback", &json!({"alias": "t"})).await;
-    assert_eq!((&done["published_version"], &done["subject"]), (&json!(1), &json!("one")), "{done}");
+    call_ok(&world, by, "templates/create", &text("one")).await;
+    call_ok(&world, by, "templates/update", &text("two")).await;
+    rename_table_after(&world, "UPDATE ON templates", "template_versions");
+    let rolled_back = call_ok(&world, by, "templates/rollback", &json!({"alias": "t"})).await;
+    assert_eq!(
+        (&rolled_back["published_version"], &rolled_back["subject"]),
+        (&json!(1), &json!("one")),
+        "{rolled_back}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -148,7 +155,8 @@ async fn a_replay_that_the_store_interrupts_goes_on_where_it_stopped() {
     }
     let catcher = WebhookCatcher::start();
     let by = (SERVER, world.key.as_str());
-    let hook = done(&world, by, "webhooks/create", &json!({"url": catcher.url("/hook")})).await["id"].clone();
+    let hook =
+        call_ok(&world, by, "webhooks/create", &json!({"url": catcher.url("/hook")})).await["id"].clone();
     // Events are replayed in steps of 500; the second step fails.
     world.database().refuse_events_after(600);
     let mut range = json!({"id": hook, "since": "2020-01-01T00:00:00Z"});
@@ -159,7 +167,7 @@ async fn a_replay_that_the_store_interrupts_goes_on_where_it_stopped() {
     assert!((1..=500).contains(&replayed), "{replayed}");
     world.database().accept_events();
     range["cursor"] = cursor.clone();
-    let rest = done(&world, by, "webhooks/replay", &range).await["events"].as_u64().unwrap();
+    let rest = call_ok(&world, by, "webhooks/replay", &range).await["events"].as_u64().unwrap();
     assert!(replayed + rest >= 1_000, "{replayed} and {rest}");
     let posts = catcher.wait_for("/hook", usize::try_from(replayed + rest).unwrap());
     let ids: BTreeSet<&str> = posts.iter().map(|post| post.header("webhook-id").unwrap()).collect();

@@ -8,11 +8,11 @@ use postroad_model::{Clock as _, DomainName, Limits, ServerId, SystemClock};
 use postroad_testkit::ManualClock;
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, code, create_customer, done};
+use crate::accounts::{ACCOUNT, call_ok, create_customer, error_code};
 use crate::world::{World, both_engines};
 
-/// More than are removed in one step.
-const MANY: usize = 501;
+/// More keys than are removed in one step.
+const REVOKED_KEYS: usize = 501;
 const DAY: Duration = Duration::from_hours(24);
 
 both_engines!(revoked_credentials_are_removed_after_90_days);
@@ -22,15 +22,15 @@ async fn revoked_credentials_are_removed_after_90_days(world: World) {
     let one = create_customer(&world, "one").await;
     let by = (ACCOUNT, one.key.as_str());
     let new = json!({"server": one.servers[0], "name": "old"});
-    let revoked = done(&world, by, "credentials/create", &new).await["id"].clone();
-    done(&world, by, "credentials/revoke", &json!({ "id": revoked })).await;
+    let revoked = call_ok(&world, by, "credentials/create", &new).await["id"].clone();
+    call_ok(&world, by, "credentials/revoke", &json!({ "id": revoked })).await;
     let rotated =
-        done(&world, by, "credentials/rotate", &json!({"id": one.credentials[1], "grace_s": 60})).await;
+        call_ok(&world, by, "credentials/rotate", &json!({"id": one.credentials[1], "grace_s": 60})).await;
 
     let clock = ManualClock::at(SystemClock.now());
     let store = world.stopped_store_at(clock.clone()).await;
     let server = ServerId(one.servers[0].as_i64().unwrap());
-    crate::credential_numbers::add_credentials(&store, server, MANY, None).await;
+    crate::credential_numbers::add_credentials(&store, server, REVOKED_KEYS, None).await;
     let count = async || store.list_credentials(Some(server)).await.unwrap().len();
     for credential in store.list_credentials(Some(server)).await.unwrap() {
         if credential.name.starts_with("key ") {
@@ -40,10 +40,10 @@ async fn revoked_credentials_are_removed_after_90_days(world: World) {
     let host = DomainName::parse("mail.example.test").unwrap();
     let app = App::new(store.clone(), Arc::new(clock.clone()), Limits::default(), host);
     clock.advance(89 * DAY);
-    app.remove_old().await.unwrap();
-    assert_eq!(count().await, MANY + 2, "they are kept for 90 days");
+    app.remove_expired_data().await.unwrap();
+    assert_eq!(count().await, REVOKED_KEYS + 2, "they are kept for 90 days");
     clock.advance(2 * DAY);
-    app.remove_old().await.unwrap();
+    app.remove_expired_data().await.unwrap();
     assert_eq!(count().await, 1);
     drop((app, store));
     world.restart();
@@ -51,13 +51,16 @@ async fn revoked_credentials_are_removed_after_90_days(world: World) {
     let items = |list: Value| -> Vec<Value> {
         list["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect()
     };
-    let listed = items(done(&world, by, "credentials/list", &json!({})).await);
+    let listed = items(call_ok(&world, by, "credentials/list", &json!({})).await);
     let mut kept = one.credentials.clone();
     kept.push(rotated["id"].clone());
     assert_eq!(listed, kept, "those that are valid or only expired stay");
-    assert_eq!(code(&world, by, "credentials/get", &json!({ "id": revoked })).await, "CredentialNotFound");
+    assert_eq!(
+        error_code(&world, by, "credentials/get", &json!({ "id": revoked })).await,
+        "CredentialNotFound"
+    );
     let log = json!({"subject": "credential", "subject_id": revoked});
-    let log = done(&world, by, "account/audit", &log).await;
+    let log = call_ok(&world, by, "account/audit", &log).await;
     assert_eq!(log["items"][0]["operation"], "credentials/revoke", "{log}");
-    done(&world, by, "credentials/create", &new).await;
+    call_ok(&world, by, "credentials/create", &new).await;
 }

@@ -9,7 +9,7 @@ use postroad_testkit::smtp_peer::Script;
 use serde_json::{Value, json};
 
 use crate::batch::{BATCH, batch_to, id_of};
-use crate::delivery::inbox::wait_for;
+use crate::delivery::inbox::wait_for_mail_to;
 use crate::delivery::outside::Outside;
 use crate::limits::create_other_server;
 use crate::world::{Engine, World, both_engines, good_but};
@@ -28,13 +28,13 @@ async fn schedule_message(world: &World, fields: Value) -> i64 {
     world.accepted_id(&body).await
 }
 
-async fn code(world: &World, path: &str, body: &Value) -> Value {
+async fn error_code(world: &World, path: &str, body: &Value) -> Value {
     let answer = world.call(path, body).await;
     assert_eq!(answer["status"], "error", "{answer}");
     answer["data"]["code"].clone()
 }
 
-async fn done(world: &World, path: &str, body: &Value) -> Value {
+async fn call_ok(world: &World, path: &str, body: &Value) -> Value {
     let answer = world.call(path, body).await;
     assert_eq!(answer["status"], "success", "{answer}");
     answer["data"].clone()
@@ -53,7 +53,7 @@ both_engines!(
 async fn a_cancelled_scheduled_message_is_reported(world: World) {
     let mut world = world;
     let id = schedule_message(&world, json!({"tag": "news"})).await;
-    let cancelled = done(&world, CANCEL, &json!({"id": id})).await;
+    let cancelled = call_ok(&world, CANCEL, &json!({"id": id})).await;
     assert_eq!((&cancelled["id"], &cancelled["status"]["status"]), (&json!(id), &json!("Cancelled")));
     assert_eq!(
         (&cancelled["details"]["tag"], &cancelled["status"]["next_attempt"]),
@@ -62,7 +62,7 @@ async fn a_cancelled_scheduled_message_is_reported(world: World) {
     assert_eq!(world.deliveries(id).await[0]["details"], "The message was cancelled before it was sent");
     for path in [CANCEL, RESCHEDULE] {
         let body = json!({"id": id, "send_at": in_millis(1_000)});
-        assert_eq!(code(&world, path, &body).await, "MessageNotScheduled", "it is cancelled already");
+        assert_eq!(error_code(&world, path, &body).await, "MessageNotScheduled", "it is cancelled already");
     }
     let events = world.events_at_the_end(id).await;
     let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
@@ -77,8 +77,8 @@ async fn unscheduled_sent_and_foreign_messages_are_distinguished(world: World) {
     let (soon, key) = (in_millis(60_000), create_other_server(&world));
     for path in [CANCEL, RESCHEDULE] {
         let body = |id: i64| json!({"id": id, "send_at": soon});
-        assert_eq!(code(&world, path, &body(plain)).await, "MessageNotScheduled");
-        assert_eq!(code(&world, path, &body(due)).await, "TooLateToCancel");
+        assert_eq!(error_code(&world, path, &body(plain)).await, "MessageNotScheduled");
+        assert_eq!(error_code(&world, path, &body(due)).await, "TooLateToCancel");
         let unknown = world.call(path, &body(12)).await;
         assert_eq!(unknown["data"]["code"], "MessageNotFound");
         let mine = schedule_message(&world, json!({})).await;
@@ -110,7 +110,7 @@ async fn unscheduled_sent_and_foreign_messages_are_distinguished(world: World) {
 async fn a_rescheduled_message_is_sent_at_its_new_time(world: World) {
     let id = schedule_message(&world, json!({"to": ["ann@example.net", "bob@example.net"]})).await;
     let at = SystemClock.now().plus(Duration::from_millis(1_500));
-    let moved = done(&world, RESCHEDULE, &json!({"id": id, "send_at": at.to_rfc3339()})).await;
+    let moved = call_ok(&world, RESCHEDULE, &json!({"id": id, "send_at": at.to_rfc3339()})).await;
     assert_eq!(moved["status"]["status"], "Scheduled");
     assert!((moved["status"]["next_attempt"].as_f64().unwrap() - at.as_epoch_seconds()).abs() < 0.01);
     let sent = world.until_status(id, "Sent").await;
@@ -121,10 +121,10 @@ async fn a_rescheduled_message_is_sent_at_its_new_time(world: World) {
     let late = world.call(RESCHEDULE, &json!({"id": other, "send_at": in_millis(7_300_000)})).await;
     assert_eq!(late["data"]["errors"][0]["pointer"], "/send_at", "{late}");
     let later = in_millis(7_000_000);
-    done(&world, RESCHEDULE, &json!({"id": other, "send_at": later})).await;
-    done(&world, RESCHEDULE, &json!({"id": other, "send_at": "2020-01-01T00:00:00Z"})).await;
+    call_ok(&world, RESCHEDULE, &json!({"id": other, "send_at": later})).await;
+    call_ok(&world, RESCHEDULE, &json!({"id": other, "send_at": "2020-01-01T00:00:00Z"})).await;
     world.until_status(other, "Sent").await;
-    let timeline = done(&world, "/api/v1/messages/timeline", &json!({"id": other})).await;
+    let timeline = call_ok(&world, "/api/v1/messages/timeline", &json!({"id": other})).await;
     let items = timeline["items"].as_array().unwrap_or_else(|| panic!("{timeline}"));
     let kinds: Vec<&str> = items.iter().take(3).filter_map(|item| item["kind"].as_str()).collect();
     assert_eq!(kinds, ["accepted", "rescheduled", "rescheduled"], "{timeline}");
@@ -132,36 +132,36 @@ async fn a_rescheduled_message_is_sent_at_its_new_time(world: World) {
     assert_eq!((times(1, "before"), times(1, "send_at")), (times(0, "send_at"), later.clone()), "{timeline}");
     assert_eq!(times(2, "before"), later, "{timeline}");
     assert_eq!(items[1]["text"], format!("Rescheduled to {later}"));
-    wait_for(&world, "cat@example.net").await;
+    wait_for_mail_to(&world, "cat@example.net").await;
 }
 
 async fn messages_of_a_tag_or_batch_are_changed_together(world: World) {
     let mut batch = batch_to((0..250).map(|number| format!("r{number}@example.net")));
     batch["defaults"]["send_at"] = json!(in_millis(3_600_000));
     batch["defaults"]["tag"] = json!("both");
-    let first = done(&world, BATCH, &batch).await;
-    let second = done(&world, BATCH, &batch).await;
-    let unscheduled = done(&world, BATCH, &batch_to(["now@example.net".to_owned()])).await;
+    let first = call_ok(&world, BATCH, &batch).await;
+    let second = call_ok(&world, BATCH, &batch).await;
+    let unscheduled = call_ok(&world, BATCH, &batch_to(["now@example.net".to_owned()])).await;
     let id = |batch: &Value, at: usize| id_of(&batch["results"][at]);
     let by_batch = |batch: &Value| json!({"batch_id": batch["batch_id"]});
     let key = create_other_server(&world);
     let foreign = world.call_as(&key, CANCEL, &by_batch(&first)).await;
     let nothing = json!({"matched": 0, "cancelled": 0, "too_late": 0, "has_more": false});
     assert_eq!(foreign["data"], nothing);
-    assert_eq!(done(&world, CANCEL, &by_batch(&unscheduled)).await, nothing);
-    assert_eq!(done(&world, CANCEL, &json!({"tag": "none"})).await, nothing);
+    assert_eq!(call_ok(&world, CANCEL, &by_batch(&unscheduled)).await, nothing);
+    assert_eq!(call_ok(&world, CANCEL, &json!({"tag": "none"})).await, nothing);
 
-    let counts = done(&world, CANCEL, &by_batch(&first)).await;
+    let counts = call_ok(&world, CANCEL, &by_batch(&first)).await;
     assert_eq!(counts, json!({"matched": 250, "cancelled": 250, "too_late": 0, "has_more": false}));
     for at in [0, 249] {
         world.until_status(id(&first, at), "Cancelled").await;
         world.until_status(id(&second, at), "Scheduled").await;
     }
     let later = json!({"tag": "both", "send_at": in_millis(7_200_000)});
-    let counts = done(&world, RESCHEDULE, &later).await;
+    let counts = call_ok(&world, RESCHEDULE, &later).await;
     assert_eq!(counts, json!({"matched": 250, "rescheduled": 250, "unchanged": 0, "has_more": false}));
     let now = json!({"batch_id": second["batch_id"], "send_at": in_millis(0)});
-    assert_eq!(done(&world, RESCHEDULE, &now).await["rescheduled"], 250);
+    assert_eq!(call_ok(&world, RESCHEDULE, &now).await["rescheduled"], 250);
     for at in [0, 125, 249] {
         world.until_status(id(&second, at), "Sent").await;
         assert_eq!(world.expanded(id(&first, at)).await["status"]["status"], "Cancelled");
@@ -173,7 +173,7 @@ async fn calls_with_a_limit_are_repeated_until_nothing_is_left(world: World) {
         let mut batch = batch_to((0..25).map(|number| format!("r{number}@example.net")));
         batch["defaults"]["send_at"] = json!(in_millis(3_600_000));
         batch["defaults"]["tag"] = json!(tag);
-        done(&world, BATCH, &batch).await;
+        call_ok(&world, BATCH, &batch).await;
     }
     let send_at = in_millis(7_200_000);
     let mut request = json!({"tag": "mine", "limit": 10, "send_at": send_at});
@@ -197,10 +197,10 @@ async fn calls_with_a_limit_are_repeated_until_nothing_is_left(world: World) {
     }
     assert_eq!(moved, [10, 10, 5, 10, 10, 5]);
     let cancel = json!({"tag": "mine", "limit": 20});
-    assert_eq!(done(&world, CANCEL, &cancel).await["has_more"], true);
+    assert_eq!(call_ok(&world, CANCEL, &cancel).await["has_more"], true);
     let rest = json!({"matched": 5, "cancelled": 5, "too_late": 0, "has_more": false});
-    assert_eq!(done(&world, CANCEL, &cancel).await, rest);
-    assert_eq!(done(&world, CANCEL, &json!({"tag": "other"})).await["cancelled"], 25);
+    assert_eq!(call_ok(&world, CANCEL, &cancel).await, rest);
+    assert_eq!(call_ok(&world, CANCEL, &json!({"tag": "other"})).await["cancelled"], 25);
     for wrong in [json!({"tag": "x", "limit": 10_001}), json!({"tag": "x", "cursor": "!"})] {
         assert_eq!(world.call(CANCEL, &wrong).await["status"], "parameter-error", "{wrong}");
     }
@@ -209,46 +209,46 @@ async fn calls_with_a_limit_are_repeated_until_nothing_is_left(world: World) {
 async fn the_hourly_limit_counts_a_rescheduled_message_when_it_is_due(world: World) {
     world.admin(&["server", "set-hourly-limit", "dev", "1"]);
     let (one, two) = (schedule_message(&world, json!({})).await, schedule_message(&world, json!({})).await);
-    done(&world, CANCEL, &json!({"id": two})).await;
+    call_ok(&world, CANCEL, &json!({"id": two})).await;
     let three = schedule_message(&world, json!({"to": ["three@example.net"]})).await;
     for id in [one, three] {
-        done(&world, RESCHEDULE, &json!({"id": id, "send_at": in_millis(0)})).await;
+        call_ok(&world, RESCHEDULE, &json!({"id": id, "send_at": in_millis(0)})).await;
     }
     world.until_status(one, "Sent").await;
     let held = world.until_status(three, "Held").await;
     assert_eq!(held[0]["details"], "The hourly limit of 1 messages is reached");
-    assert_eq!(code(&world, CANCEL, &json!({"id": three})).await, "MessageNotScheduled");
+    assert_eq!(error_code(&world, CANCEL, &json!({"id": three})).await, "MessageNotScheduled");
 }
 
 async fn mail_of_a_server_in_development_is_held_when_it_is_due(world: World) {
     let soon = json!({"to": ["ann@example.net"], "send_at": in_millis(1_500)});
     let id = schedule_message(&world, soon).await;
-    done(&world, "/api/v1/server/update", &json!({"mode": "development"})).await;
+    call_ok(&world, "/api/v1/server/update", &json!({"mode": "development"})).await;
     let held = world.until_status(id, "Held").await;
     let details = "The server is in development mode, so the message is held until it is released";
     assert_eq!(held[0]["details"], details);
-    let found = done(&world, "/api/v1/messages/search", &json!({"status": "held"})).await;
+    let found = call_ok(&world, "/api/v1/messages/search", &json!({"status": "held"})).await;
     assert_eq!(found["items"][0]["held_reason"], "development", "{found}");
     eventually(async || {
-        let events = done(&world, "/api/v1/events/list", &json!({"types": ["message.held"]})).await;
+        let events = call_ok(&world, "/api/v1/events/list", &json!({"types": ["message.held"]})).await;
         let has_it = events.to_string().contains(&format!("\"id\":{id}"));
         if has_it { Ok(()) } else { Err(events.to_string()) }
     })
     .await;
-    done(&world, "/api/v1/messages/release", &json!({"id": id})).await;
+    call_ok(&world, "/api/v1/messages/release", &json!({"id": id})).await;
     world.until_status(id, "Sent").await;
     // A message that is released before its time is not held again.
     let later = schedule_message(&world, json!({"to": ["bob@example.net"]})).await;
     world.until_status(later, "Held").await;
-    done(&world, "/api/v1/messages/release", &json!({"id": later})).await;
+    call_ok(&world, "/api/v1/messages/release", &json!({"id": later})).await;
     world.until_status(later, "Scheduled").await;
-    done(&world, RESCHEDULE, &json!({"id": later, "send_at": in_millis(0)})).await;
+    call_ok(&world, RESCHEDULE, &json!({"id": later, "send_at": in_millis(0)})).await;
     world.until_status(later, "Sent").await;
 }
 
 both_engines!(
     a_due_message_that_is_rescheduled_counts_in_its_new_hour,
-    rescheduling_mail_from_before_a_ceiling_makes_no_room_below_it,
+    rescheduling_mail_accepted_before_a_ceiling_makes_no_count_negative,
     due_messages_of_a_tag_or_batch_are_changed_too,
     a_message_is_cancelled_or_delivered_and_never_both
 );
@@ -268,17 +268,17 @@ async fn a_due_message_that_is_rescheduled_counts_in_its_new_hour(engine: Engine
     let due = json!({"to": ["ann@later.example"], "send_at": in_millis(500)});
     let due = schedule_message(&world, due).await;
     world.until_status(due, "Pending").await;
-    done(&world, RESCHEDULE, &json!({"id": due, "send_at": in_millis(3_600_000)})).await;
+    call_ok(&world, RESCHEDULE, &json!({"id": due, "send_at": in_millis(3_600_000)})).await;
     let other = world.accepted_id(&good_but(json!({"to": ["bob@later.example"]}))).await;
     assert_eq!(world.expanded(other).await["status"]["status"], "Pending", "the hour has room for it again");
-    done(&world, RESCHEDULE, &json!({"id": due, "send_at": in_millis(0)})).await;
+    call_ok(&world, RESCHEDULE, &json!({"id": due, "send_at": in_millis(0)})).await;
     let held = world.until_status(due, "Held").await;
     assert_eq!(held[0]["details"], "The hourly limit of 1 messages is reached");
     world.queue(&["resume", "everything"]);
     world.until_status(other, "Sent").await;
 }
 
-async fn rescheduling_mail_from_before_a_ceiling_makes_no_room_below_it(engine: Engine) {
+async fn rescheduling_mail_accepted_before_a_ceiling_makes_no_count_negative(engine: Engine) {
     let (outside, world) = start_suspended(engine);
     let _peer = outside.site("later.example", Script::new());
     let mut uncounted = Vec::new();
@@ -294,7 +294,7 @@ async fn rescheduling_mail_from_before_a_ceiling_makes_no_room_below_it(engine: 
     let send = async || world.accepted_id(&good_but(json!({"to": ["dan@later.example"]}))).await;
     assert_eq!(world.expanded(send().await).await["status"]["status"], "Pending");
     for id in uncounted {
-        done(&world, RESCHEDULE, &json!({"id": id, "send_at": in_millis(3_600_000)})).await;
+        call_ok(&world, RESCHEDULE, &json!({"id": id, "send_at": in_millis(3_600_000)})).await;
     }
     for _ in 0..2 {
         assert_eq!(world.expanded(send().await).await["status"]["status"], "Pending");
@@ -308,21 +308,21 @@ async fn due_messages_of_a_tag_or_batch_are_changed_too(engine: Engine) {
     let mut batch = batch_to((0..40).map(|number| format!("r{number}@due.example")));
     batch["defaults"]["send_at"] = json!(in_millis(500));
     batch["defaults"]["tag"] = json!("due");
-    let (first, second) = (done(&world, BATCH, &batch).await, done(&world, BATCH, &batch).await);
+    let (first, second) = (call_ok(&world, BATCH, &batch).await, call_ok(&world, BATCH, &batch).await);
     let id = |batch: &Value, at: usize| id_of(&batch["results"][at]);
     for at in 0..40 {
         world.until_status(id(&first, at), "Pending").await;
         world.until_status(id(&second, at), "Pending").await;
     }
-    let counts = done(&world, CANCEL, &json!({"batch_id": first["batch_id"]})).await;
+    let counts = call_ok(&world, CANCEL, &json!({"batch_id": first["batch_id"]})).await;
     assert_eq!(counts, json!({"matched": 40, "cancelled": 40, "too_late": 0, "has_more": false}));
     let now = json!({"tag": "due", "send_at": in_millis(0)});
-    assert_eq!(done(&world, RESCHEDULE, &now).await["matched"], 0, "they are due already");
+    assert_eq!(call_ok(&world, RESCHEDULE, &now).await["matched"], 0, "they are due already");
     let later = json!({"tag": "due", "send_at": in_millis(3_600_000)});
-    let counts = done(&world, RESCHEDULE, &later).await;
+    let counts = call_ok(&world, RESCHEDULE, &later).await;
     assert_eq!(counts, json!({"matched": 40, "rescheduled": 40, "unchanged": 0, "has_more": false}));
     world.until_status(id(&second, 39), "Scheduled").await;
-    assert_eq!(done(&world, RESCHEDULE, &now).await["rescheduled"], 40);
+    assert_eq!(call_ok(&world, RESCHEDULE, &now).await["rescheduled"], 40);
     world.queue(&["resume", "everything"]);
     for at in [0, 39] {
         world.until_status(id(&second, at), "Sent").await;
@@ -340,20 +340,20 @@ async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
     let mut batch = batch_to((0..MESSAGES).map(|number| format!("r{number}@race.example")));
     let due = SystemClock.now().plus(Duration::from_millis(1_500));
     batch["defaults"]["send_at"] = json!(due.to_rfc3339());
-    let sent = done(&world, BATCH, &batch).await;
+    let sent = call_ok(&world, BATCH, &batch).await;
     let ids: Vec<i64> = sent["results"].as_array().unwrap().iter().map(id_of).collect();
     // One message is cancelled every 10 ms, from 200 ms before they are due.
-    let mut cancelling = tokio::task::JoinSet::new();
+    let mut cancel_calls = tokio::task::JoinSet::new();
     for (at, id) in ids.iter().copied().enumerate() {
         let (client, key) = (Client::new(&url), world.key.clone());
         let delay = due.plus(Duration::from_millis(10 * at as u64)).since(SystemClock.now());
-        cancelling.spawn(async move {
+        cancel_calls.spawn(async move {
             tokio::time::sleep(delay.saturating_sub(Duration::from_millis(200))).await;
             let reply = client.post_json(CANCEL, Some(&key), &json!({"id": id})).await.unwrap();
             (id, reply.json())
         });
     }
-    let answers = cancelling.join_all().await;
+    let answers = cancel_calls.join_all().await;
     let mut cancelled = 0;
     let mut expected = Vec::new();
     for (id, answer) in answers {
@@ -369,9 +369,10 @@ async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
     }
     expected.sort_unstable();
     assert!(cancelled > 0 && cancelled < MESSAGES, "{cancelled} of {MESSAGES}: there was no race");
-    let mut taken: Vec<String> = peer.messages().iter().map(|message| message.rcpt_to[0].clone()).collect();
-    taken.sort_unstable();
-    assert_eq!(taken, expected, "each one that was not cancelled arrives once, and no other");
+    let mut delivered_to: Vec<String> =
+        peer.messages().iter().map(|message| message.rcpt_to[0].clone()).collect();
+    delivered_to.sort_unstable();
+    assert_eq!(delivered_to, expected, "each one that was not cancelled arrives once, and no other");
     for id in ids {
         let status = world.expanded(id).await["status"]["status"].clone();
         assert!(status == "Cancelled" || status == "Sent", "{status}");

@@ -14,17 +14,18 @@ const ABOVE_SERVERS: &str = "/(account|accounts|account_keys|credentials|domains
 const BY_OPERATOR_ONLY: &str =
     "/accounts/|/ip_pools/(create|delete|add_address|remove_address|update_address)$";
 /// Calls that may remove what the others need: they come last.
-const ENDING: &str = "/(accounts|servers)/(suspend|delete)$|/(account_keys|credentials)/(revoke|rotate)$";
+const DESTRUCTIVE: &str =
+    "/(accounts|servers)/(suspend|delete)$|/(account_keys|credentials)/(revoke|rotate)$";
 
 /// A run that takes longer than this hangs.
 const TIME_MAX: Duration = Duration::from_mins(5);
 
-/// Calls with one key: those whose path matches `only` and not `without`.
-struct Run<'a> {
+/// Calls with one key: those whose path matches `include` and not `exclude`.
+struct TestRun<'a> {
     header: &'a str,
     key: &'a str,
-    only: &'a str,
-    without: &'a str,
+    include: &'a str,
+    exclude: &'a str,
 }
 
 /// The document, with short waits for events: they may be 30 s each.
@@ -40,7 +41,7 @@ fn document() -> Value {
 
 /// Runs schemathesis with one key; fails with its report if there is a finding. Returns the number of operations that were
 /// tested.
-fn run(world: &World, document: &Path, run: &Run<'_>) -> usize {
+fn run_schemathesis(world: &World, document: &Path, run: &TestRun<'_>) -> usize {
     let python = std::env::var_os(PYTHON_VARIABLE)
         .unwrap_or_else(|| panic!("{PYTHON_VARIABLE} is not set: run the tests with `cargo xtask test`"));
     let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/schemathesis.toml");
@@ -52,7 +53,7 @@ fn run(world: &World, document: &Path, run: &Run<'_>) -> usize {
         .arg(document)
         .args(["--url", world.daemon.ready()["url"].as_str().unwrap()])
         .args(["--header", &format!("{}:{}", run.header, run.key)])
-        .args(["--include-path-regex", run.only, "--exclude-path-regex", run.without])
+        .args(["--include-path-regex", run.include, "--exclude-path-regex", run.exclude])
         .current_dir(world.folder.path())
         .stdout(report.reopen().unwrap())
         .stderr(Stdio::inherit())
@@ -84,15 +85,20 @@ async fn schemathesis_finds_nothing() {
     std::fs::write(&file, document.to_string()).unwrap();
     let operator = world.daemon.ready()["operator_api_key"].as_str().unwrap();
     let account = world.daemon.ready()["account_api_key"].as_str().unwrap();
-    let not_by_accounts = format!("{BY_OPERATOR_ONLY}|{ENDING}");
+    let not_by_accounts = format!("{BY_OPERATOR_ONLY}|{DESTRUCTIVE}");
     let not_by_servers = ABOVE_SERVERS.replace("domains|", "");
     let runs = [
-        Run { header: "X-Server-API-Key", key: &world.key, only: ".", without: &not_by_servers },
-        Run { header: "X-Account-API-Key", key: account, only: ABOVE_SERVERS, without: &not_by_accounts },
-        Run { header: "X-Operator-API-Key", key: operator, only: ABOVE_SERVERS, without: ENDING },
-        Run { header: "X-Operator-API-Key", key: operator, only: ENDING, without: "^$" },
+        TestRun { header: "X-Server-API-Key", key: &world.key, include: ".", exclude: &not_by_servers },
+        TestRun {
+            header: "X-Account-API-Key",
+            key: account,
+            include: ABOVE_SERVERS,
+            exclude: &not_by_accounts,
+        },
+        TestRun { header: "X-Operator-API-Key", key: operator, include: ABOVE_SERVERS, exclude: DESTRUCTIVE },
+        TestRun { header: "X-Operator-API-Key", key: operator, include: DESTRUCTIVE, exclude: "^$" },
     ];
-    let tested: Vec<usize> = runs.iter().map(|one| run(&world, &file, one)).collect();
+    let tested: Vec<usize> = runs.iter().map(|run| run_schemathesis(&world, &file, run)).collect();
     let paths = document["paths"].as_object().unwrap();
     let all = paths.len();
     let domains = paths.keys().filter(|path| path.contains("/domains/")).count();

@@ -163,13 +163,13 @@ async fn mistakes_are_reported_by_field_and_change_nothing(world: World) {
     let server = world.call(GET, &json!({"odd": 1})).await;
     assert_eq!((&server["data"]["name"], &server["data"]["hourly_limit"]), (&json!("dev"), &Value::Null));
     assert_eq!(server["flags"]["warnings"], json!(["Unknown field `odd` was ignored"]));
-    let (_, reading) = world.new_key(&["--scope", "read"]);
-    assert_eq!(world.call_as(&reading, GET, &json!({})).await["data"]["name"], "dev");
+    let (_, read_key) = world.new_key(&["--scope", "read"]);
+    assert_eq!(world.call_as(&read_key, GET, &json!({})).await["data"]["name"], "dev");
     assert_eq!(
-        world.call_as(&reading, UPDATE, &json!({"mode": "live"})).await["data"]["code"],
+        world.call_as(&read_key, UPDATE, &json!({"mode": "live"})).await["data"]["code"],
         "AccessDenied"
     );
-    let (_, sending) = world.new_key(&["--scope", "send"]);
-    assert_eq!(world.call_as(&sending, GET, &json!({})).await["data"]["code"], "AccessDenied");
-    assert_eq!(world.call_as(&sending, SEND, &good()).await["status"], "success");
+    let (_, send_key) = world.new_key(&["--scope", "send"]);
+    assert_eq!(world.call_as(&send_key, GET, &json!({})).await["data"]["code"], "AccessDenied");
+    assert_eq!(world.call_as(&send_key, SEND, &good()).await["status"], "success");
 }

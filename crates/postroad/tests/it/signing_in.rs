@@ -1,4 +1,4 @@
-//! People at the portal by plain HTTP: attempts, second factor, links by mail, passwords and sessions.
+//! Signing in to the portal over plain HTTP: attempts, second factor, links by mail, passwords and sessions.
 
 use std::net::IpAddr;
 
@@ -7,12 +7,12 @@ use postroad_testkit::http::{Bytes, Client, Method, Reply};
 use postroad_testkit::totp_code;
 use serde_json::{Value, json};
 
-use crate::accounts::{ACCOUNT, OPERATOR, done, ready};
+use crate::accounts::{ACCOUNT, OPERATOR, call_ok, ready_field};
 use crate::world::{World, both_engines};
 
 pub(crate) const PASSWORD: &str = "a road of seven posts";
-const HERE: [u8; 4] = [127, 0, 0, 1];
-const ELSEWHERE: [u8; 4] = [127, 0, 0, 2];
+const OWNER_ADDRESS: [u8; 4] = [127, 0, 0, 1];
+const OTHER_ADDRESS: [u8; 4] = [127, 0, 0, 2];
 
 /// A browser at an address, with the cookie of its session.
 pub(crate) struct Visitor {
@@ -22,12 +22,12 @@ pub(crate) struct Visitor {
 
 impl Visitor {
     pub(crate) fn at(world: &World, address: [u8; 4]) -> Self {
-        let client = Client::new(ready(world, "url")).from_address(IpAddr::from(address));
+        let client = Client::new(ready_field(world, "url")).from_address(IpAddr::from(address));
         Self { client, cookie: String::new() }
     }
 
-    /// The same session from another address, as by a stolen cookie.
-    fn stolen(&self, world: &World, address: [u8; 4]) -> Self {
+    /// The same session at another address, as after its cookie was stolen.
+    fn with_stolen_cookie(&self, world: &World, address: [u8; 4]) -> Self {
         Self { cookie: self.cookie.clone(), ..Self::at(world, address) }
     }
 
@@ -74,23 +74,24 @@ fn between(text: &str, start: &str, end: &str) -> String {
     rest.split(end).next().unwrap().to_owned()
 }
 
-/// Invites a person to the account of `dev`; returns the browser, at `HERE`, in which that person has joined.
+/// Invites a person to the account of `dev`; returns the browser, at `OWNER_ADDRESS`, in which that person has joined.
 pub(crate) async fn join(world: &World, email: &str) -> Visitor {
-    let account = done(world, (ACCOUNT, ready(world, "account_api_key")), "account/get", &json!({})).await;
+    let account =
+        call_ok(world, (ACCOUNT, ready_field(world, "account_api_key")), "account/get", &json!({})).await;
     let wanted = json!({"account": account["id"], "email": email, "role": "owner", "mail": false});
-    let operator = (OPERATOR, ready(world, "operator_api_key"));
-    let link = done(world, operator, "users/invite", &wanted).await["link"].as_str().unwrap().to_owned();
+    let operator = (OPERATOR, ready_field(world, "operator_api_key"));
+    let link = call_ok(world, operator, "users/invite", &wanted).await["link"].as_str().unwrap().to_owned();
     let token = link.split_once("token=").unwrap().1;
-    let mut person = Visitor::at(world, HERE);
+    let mut person = Visitor::at(world, OWNER_ADDRESS);
     let fields = [("token", token), ("name", "Ann"), ("password", PASSWORD)];
     assert_eq!(person.send("/invitation", &fields).await.status, 303);
     person
 }
 
 /// Audit entries of the account whose operation begins with `prefix`, oldest first.
-async fn entries(world: &World, prefix: &str) -> Vec<Value> {
-    let by = (ACCOUNT, ready(world, "account_api_key"));
-    let log = done(world, by, "account/audit", &json!({"limit": 100})).await["items"].clone();
+async fn audit_entries(world: &World, prefix: &str) -> Vec<Value> {
+    let by = (ACCOUNT, ready_field(world, "account_api_key"));
+    let log = call_ok(world, by, "account/audit", &json!({"limit": 100})).await["items"].clone();
     let is_wanted = |entry: &&Value| entry["operation"].as_str().unwrap().starts_with(prefix);
     log.as_array().unwrap().iter().rev().filter(is_wanted).cloned().collect()
 }
@@ -101,14 +102,14 @@ both_engines!(
     failed_attempts_are_limited_by_address,
     codes_of_the_app_and_recovery_codes_sign_in_once_each,
     a_mailed_link_sets_a_new_password_once,
-    a_changed_password_and_a_click_end_sessions,
+    a_changed_password_and_the_sessions_form_end_sessions,
     the_link_of_dev_signs_in_after_a_password_is_set
 );
 
 async fn a_persons_own_changes_carry_the_address_they_came_from(world: World) {
     let person = join(&world, "ann@example.com").await;
     let server = person.get("/").await.header("location").unwrap().to_owned();
-    let mut other = person.stolen(&world, ELSEWHERE);
+    let mut other = person.with_stolen_cookie(&world, OTHER_ADDRESS);
     for (path, fields) in [
         ("/account/you/name".to_owned(), [("name", "Anna")]),
         ("/account/you/sessions".to_owned(), [("id", "999999")]),
@@ -121,7 +122,7 @@ async fn a_persons_own_changes_carry_the_address_they_came_from(world: World) {
         other.submit("/account/you/password", &[("old", PASSWORD), ("new", "another road of posts")]);
     assert_eq!(changed.await.status, 303);
     assert_eq!(other.submit("/sign_out", &[]).await.status, 303);
-    let made = entries(&world, "person/").await;
+    let made = audit_entries(&world, "person/").await;
     let from: Vec<(&str, &str)> = made
         .iter()
         .map(|entry| (entry["operation"].as_str().unwrap(), entry["address"].as_str().unwrap()))
@@ -139,14 +140,14 @@ async fn a_persons_own_changes_carry_the_address_they_came_from(world: World) {
 
 async fn a_stolen_cookie_does_not_lock_the_owner_out(world: World) {
     let mut person = join(&world, "ann@example.com").await;
-    let mut thief = person.stolen(&world, ELSEWHERE);
+    let mut thief = person.with_stolen_cookie(&world, OTHER_ADDRESS);
     for attempt in 0..12 {
         let guess = [("old", "a wrong guess of it"), ("new", "a new password of theirs")];
         let reply = thief.submit("/account/you/password", &guess).await;
         let is_limited = reply.text().contains("too many attempts");
         assert_eq!((reply.status, is_limited), (422, attempt >= 10), "{attempt}: {}", reply.text());
     }
-    let mut owner = Visitor::at(&world, HERE);
+    let mut owner = Visitor::at(&world, OWNER_ADDRESS);
     assert_eq!(owner.sign_in("ann@example.com", PASSWORD).await.status, 303);
     let change = [("old", PASSWORD), ("new", "another road of posts")];
     assert_eq!(person.submit("/account/you/password", &change).await.status, 303);
@@ -154,14 +155,14 @@ async fn a_stolen_cookie_does_not_lock_the_owner_out(world: World) {
 
 async fn failed_attempts_are_limited_by_address(world: World) {
     join(&world, "ann@example.com").await;
-    let mut attacker = Visitor::at(&world, ELSEWHERE);
+    let mut attacker = Visitor::at(&world, OTHER_ADDRESS);
     for _ in 0..10 {
         let reply = attacker.sign_in("ann@example.com", "a wrong guess of it").await;
         assert!(reply.status == 422 && reply.text().contains("is wrong"), "{}", reply.text());
     }
     let reply = attacker.sign_in("ann@example.com", PASSWORD).await;
     assert!(reply.status == 422 && reply.text().contains("too many attempts"), "{}", reply.text());
-    assert_eq!(Visitor::at(&world, HERE).sign_in("ann@example.com", PASSWORD).await.status, 303);
+    assert_eq!(Visitor::at(&world, OWNER_ADDRESS).sign_in("ann@example.com", PASSWORD).await.status, 303);
     // For an unknown e-mail address the answers are the same.
     for _ in 0..10 {
         let reply = attacker.sign_in("nobody@example.com", PASSWORD).await;
@@ -181,7 +182,7 @@ async fn codes_of_the_app_and_recovery_codes_sign_in_once_each(world: World) {
     let codes: Vec<&str> = codes.split_whitespace().collect();
     assert_eq!(codes.len(), 10, "{page}");
     let enter = async |code: &str| {
-        let mut visitor = Visitor::at(&world, HERE);
+        let mut visitor = Visitor::at(&world, OWNER_ADDRESS);
         let page = visitor.sign_in("ann@example.com", PASSWORD).await;
         assert!(page.status == 200 && visitor.cookie.is_empty(), "the password is not enough");
         let token = between(&page.text(), "name=\"token\" value=\"", "\"");
@@ -207,7 +208,7 @@ async fn mailed_token(world: &World, to: &str) -> String {
 
 async fn a_mailed_link_sets_a_new_password_once(world: World) {
     let person = join(&world, "ann@example.com").await;
-    let mut visitor = Visitor::at(&world, HERE);
+    let mut visitor = Visitor::at(&world, OWNER_ADDRESS);
     let mut answers = Vec::new();
     for email in ["nobody@example.com", "ann@example.com"] {
         let reply = visitor.send("/reset_password", &[("email", email)]).await;
@@ -221,18 +222,18 @@ async fn a_mailed_link_sets_a_new_password_once(world: World) {
     let new = [("token", token.as_str()), ("password", "a second road of posts")];
     assert_eq!(visitor.send("/reset_password", &new).await.status, 303);
     assert!(visitor.is_signed_in().await && !person.is_signed_in().await, "the sessions before have ended");
-    let mut again = Visitor::at(&world, HERE);
+    let mut again = Visitor::at(&world, OWNER_ADDRESS);
     let reply = again.send("/reset_password", &new).await;
     assert!(reply.status == 422 && again.cookie.is_empty(), "{}", reply.text());
     assert_eq!(again.sign_in("ann@example.com", PASSWORD).await.status, 422);
     assert_eq!(again.sign_in("ann@example.com", "a second road of posts").await.status, 303);
 }
 
-async fn a_changed_password_and_a_click_end_sessions(world: World) {
+async fn a_changed_password_and_the_sessions_form_end_sessions(world: World) {
     let mut person = join(&world, "ann@example.com").await;
     let mut others = Vec::new();
     for _ in 0..3 {
-        let mut other = Visitor::at(&world, HERE);
+        let mut other = Visitor::at(&world, OWNER_ADDRESS);
         assert_eq!(other.sign_in("ann@example.com", PASSWORD).await.status, 303);
         others.push(other);
     }
@@ -249,7 +250,7 @@ async fn a_changed_password_and_a_click_end_sessions(world: World) {
     assert_eq!(signed_in().await, [true, true, false]);
     assert_eq!(person.submit("/account/you/sessions", &[]).await.status, 303);
     assert_eq!(signed_in().await, [false, false, false]);
-    let mut other = Visitor::at(&world, HERE);
+    let mut other = Visitor::at(&world, OWNER_ADDRESS);
     other.sign_in("ann@example.com", PASSWORD).await;
     assert_eq!(person.submit("/account/you/password", &[("old", "x"), ("new", "x")]).await.status, 422);
     assert!(other.is_signed_in().await);
@@ -261,9 +262,9 @@ async fn a_changed_password_and_a_click_end_sessions(world: World) {
 }
 
 async fn the_link_of_dev_signs_in_after_a_password_is_set(world: World) {
-    let link = ready(&world, "sign_in_url").strip_prefix(ready(&world, "url")).unwrap();
+    let link = ready_field(&world, "sign_in_url").strip_prefix(ready_field(&world, "url")).unwrap();
     let open = async || {
-        let mut visitor = Visitor::at(&world, HERE);
+        let mut visitor = Visitor::at(&world, OWNER_ADDRESS);
         let reply = visitor.get(link).await;
         assert_eq!(reply.status, 303, "{}", reply.text());
         reply.header("set-cookie").unwrap().split(';').next().unwrap().clone_into(&mut visitor.cookie);

@@ -143,10 +143,11 @@ async fn an_address_sends_without_auth_where_the_operator_allows_it() {
     assert!(client.deliver(FROM, &TO, &text("")).await.starts_with(QUEUED));
     let mut client = SmtpClient::connect_starttls(starttls_address(&world)).await;
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, "530 5.7.0 Authentication required");
-    let (is_done, _, said) = world.admin_output(&["key", "rotate", &made["id"].to_string()]);
-    assert!(!is_done && said.contains("no secret to rotate"), "{said}");
-    let (is_done, _, said) = world.admin_output(&["key", "create", "--server", "dev", "--scope", "address"]);
-    assert!(!is_done && said.contains("use full, send or read"), "{said}");
+    let (is_done, _, output_text) = world.admin_output(&["key", "rotate", &made["id"].to_string()]);
+    assert!(!is_done && output_text.contains("no secret to rotate"), "{output_text}");
+    let (is_done, _, output_text) =
+        world.admin_output(&["key", "create", "--server", "dev", "--scope", "address"]);
+    assert!(!is_done && output_text.contains("use full, send or read"), "{output_text}");
 }
 
 #[tokio::test]
@@ -181,11 +182,11 @@ async fn serve_uses_the_operators_certificate_on_all_listeners() {
         .args(["check-config", "--config", &path("postroad.toml")])
         .output()
         .unwrap();
-    let said =
+    let output_text =
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(!output.status.success());
     for key in ["smtp.starttls_listen", "smtp.tls_listen", "smtp.extra_listen", "tls.certificate"] {
-        assert!(said.contains(key), "{said}");
+        assert!(output_text.contains(key), "{output_text}");
     }
 }
 
@@ -202,7 +203,7 @@ async fn dev_takes_its_ports_from_the_command_line_or_the_environment() {
         .arg(data_dir)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
-    assert!(said.contains(&taken) && said.contains("--smtp-port 0"), "{said}");
+    assert!(output_text.contains(&taken) && output_text.contains("--smtp-port 0"), "{output_text}");
 }

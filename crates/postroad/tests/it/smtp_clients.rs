@@ -7,7 +7,7 @@ use bytes::Bytes;
 use postroad_testkit::NODE_LIBRARIES;
 use serde_json::json;
 
-use crate::delivery::inbox::wait_for;
+use crate::delivery::inbox::wait_for_mail_to;
 use crate::world::{Engine, World};
 
 const RECIPIENTS: &str = "ann@example.com,bob@example.org";
@@ -42,18 +42,18 @@ fn script(name: &str) -> String {
     folder.join(name).to_str().unwrap().to_owned()
 }
 
-fn run(mut command: Command) {
+fn run_client(mut command: Command) {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .env("NODE_PATH", NODE_LIBRARIES)
         .output()
         .unwrap_or_else(|error| panic!("{program} is missing ({error}); `cargo xtask test` installs it"));
-    let said =
+    let output_text =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    let is_missing =
-        said.contains("Cannot find module 'nodemailer'") || said.contains("perl module Net::SSLeay");
-    assert!(!is_missing, "a library of {program} is missing; `cargo xtask test` installs it:\n{said}");
-    assert!(output.status.success(), "{program} failed:\n{said}");
+    let is_missing = output_text.contains("Cannot find module 'nodemailer'")
+        || output_text.contains("perl module Net::SSLeay");
+    assert!(!is_missing, "a library of {program} is missing; `cargo xtask test` installs it:\n{output_text}");
+    assert!(output.status.success(), "{program} failed:\n{output_text}");
 }
 
 /// Sends with the client through every listener by every mechanism, and checks the inbox.
@@ -73,9 +73,9 @@ async fn send_everywhere(client: fn(&ClientOptions<'_>) -> Command, subject: &st
                 ca_file: ca_file.to_str().unwrap(),
             };
             let command = client(&options);
-            tokio::task::spawn_blocking(move || run(command)).await.unwrap();
+            tokio::task::spawn_blocking(move || run_client(command)).await.unwrap();
             for recipient in RECIPIENTS.split(',') {
-                let caught = wait_for(&world, recipient).await;
+                let caught = wait_for_mail_to(&world, recipient).await;
                 assert_eq!((&caught["rcpt_to"], &caught["subject"]), (&json!([recipient]), &json!(subject)));
                 let path = format!("/dev/messages/{}/raw", caught["id"]);
                 let raw = world.client.get(&path).await.expect("the server answers").text();
@@ -170,8 +170,8 @@ async fn curl_and_smtplib_send_lines_that_end_with_lf() {
     python.arg(script("smtplib_send_lf.py"));
     python.args([&port, &world.key, secret, &ca_file, "python@example.com", &file]);
     for (command, recipient) in [(curl, "curl@example.com"), (python, "python@example.com")] {
-        tokio::task::spawn_blocking(move || run(command)).await.unwrap();
-        let caught = wait_for(&world, recipient).await;
+        tokio::task::spawn_blocking(move || run_client(command)).await.unwrap();
+        let caught = wait_for_mail_to(&world, recipient).await;
         let path = format!("/dev/messages/{}/raw", caught["id"]);
         let raw = world.client.get(&path).await.expect("the server answers").text();
         assert!(raw.contains("\r\n\r\nfirst\r\n.one\r\n.\r\nlast\r\n"), "{recipient}: {raw:?}");

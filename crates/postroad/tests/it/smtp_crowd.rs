@@ -8,11 +8,11 @@ use postroad_testkit::SmtpClient;
 use crate::smtp::{auth_plain, log_in, starttls_address, text};
 use crate::world::{Engine, World};
 
-const SLOW: usize = 500;
+const SLOW_SESSIONS: usize = 500;
 const FROM: &str = "shop@example.test";
 /// Maximum memory of the whole process. Measured in a debug build: 48 MiB before and 98 MiB with all sessions
 /// (docs/smtp.md).
-const CROWD_KIB_MAX: u64 = 160 << 10;
+const PROCESS_MEMORY_KIB_MAX: u64 = 160 << 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_slow_sessions_do_not_stop_the_next_one() {
@@ -31,7 +31,7 @@ async fn five_hundred_slow_sessions_do_not_stop_the_next_one() {
         client
     };
     let mut slow = Vec::new();
-    while slow.len() < SLOW {
+    while slow.len() < SLOW_SESSIONS {
         let first = slow.len();
         slow.extend(join_all((first..first + 50).map(&begin)).await);
     }
@@ -42,9 +42,9 @@ async fn five_hundred_slow_sessions_do_not_stop_the_next_one() {
     assert!(took < Duration::from_secs(5), "the next one took {took:?}");
     let peak = memory_kib(&world, "VmHWM");
     eprintln!(
-        "{SLOW} slow sessions: {before} KiB before, {peak} KiB at the peak; the next one took {took:?}"
+        "{SLOW_SESSIONS} slow sessions: {before} KiB before, {peak} KiB at the peak; the next one took {took:?}"
     );
-    assert!(peak < CROWD_KIB_MAX, "{peak} KiB");
+    assert!(peak < PROCESS_MEMORY_KIB_MAX, "{peak} KiB");
     // The slow messages are not lost.
     let ends = slow.iter_mut().map(async |client| client.say(".").await);
     let replies = join_all(ends).await;

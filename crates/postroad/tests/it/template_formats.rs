@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::templates::{by_template, done, refused};
+use crate::templates::{by_template, call_ok, call_refused};
 use crate::world::{SEND, World, both_engines};
 
 both_engines!(
@@ -34,14 +34,14 @@ async fn values_follow_the_language_and_the_zone(world: World) {
         "alias": "values", "name": "Values", "subject": "Default", "plain_body": body("default"),
         "locales": {"de": {"subject": "Deutsch", "plain_body": body("deutsch")}},
     });
-    done(&world, "create", template).await;
+    call_ok(&world, "create", template).await;
     let model = json!({"at": "2026-03-05T23:30:00Z", "n": 1_234_567.891, "query": "a b&c/ü"});
     for (locale, subject, expected) in EXPECTED {
         let mut call = json!({"alias": "values", "model": model});
         if let Some(locale) = locale {
             call["locale"] = json!(locale);
         }
-        let rendered = done(&world, "render", call).await;
+        let rendered = call_ok(&world, "render", call).await;
         let lines: Vec<&str> = rendered["plain_body"].as_str().unwrap().lines().collect();
         assert_eq!((&rendered["subject"], lines), (&json!(subject), expected.to_vec()), "{locale:?}");
     }
@@ -134,9 +134,9 @@ async fn null_in_a_model_is_a_missing_variable(world: World) {
         "alias": "welcome", "name": "Welcome", "publish": true, "subject": "Hi {{ nick|default('friend') }}",
         "plain_body": "Hello\n{{ name }}{% if coupon %}: {{ coupon }}{% endif %}\n",
     });
-    done(&world, "create", template).await;
+    call_ok(&world, "create", template).await;
     let model = json!({"name": null, "nmae": "Ann", "nick": null, "coupon": null});
-    let missing = refused(&world, "render", json!({"alias": "welcome", "model": model})).await;
+    let missing = call_refused(&world, "render", json!({"alias": "welcome", "model": model})).await;
     let sent = world.call(SEND, &by_template(json!({"alias": "welcome", "model": model}))).await;
     for answer in [&missing, &sent["data"]] {
         assert_eq!(answer["code"], "TemplateVariableMissing", "{answer}");
@@ -147,7 +147,7 @@ async fn null_in_a_model_is_a_missing_variable(world: World) {
         );
     }
     let model = json!({"name": "Ann", "nick": null, "coupon": null});
-    let rendered = done(&world, "render", json!({"alias": "welcome", "model": model})).await;
+    let rendered = call_ok(&world, "render", json!({"alias": "welcome", "model": model})).await;
     assert_eq!(
         (&rendered["subject"], rendered["plain_body"].as_str().unwrap().trim_end()),
         (&json!("Hi friend"), "Hello\nAnn")
@@ -157,7 +157,7 @@ async fn null_in_a_model_is_a_missing_variable(world: World) {
 async fn numbers_that_would_change_are_refused_with_their_pointer(world: World) {
     let template =
         json!({"alias": "n", "name": "N", "publish": true, "subject": "{{ n }}", "plain_body": "x"});
-    done(&world, "create", template).await;
+    call_ok(&world, "create", template).await;
     // The number is written into the body as text, because serde_json would change it too.
     let render = async |number: &str| {
         let body = format!(r#"{{"alias": "n", "model": {{"n": 1, "a/b": [{{"x": {number}}}]}}}}"#);

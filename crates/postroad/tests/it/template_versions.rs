@@ -4,11 +4,11 @@ use postroad_testkit::eventually;
 use postroad_testkit::postgres::Database;
 use serde_json::{Value, json};
 
-use crate::templates::{by_template, done, refused};
+use crate::templates::{by_template, call_ok, call_refused};
 use crate::world::{SEND, World, both_engines};
 
 /// Number of versions that are kept beside the published one and the one before it.
-const KEPT: i64 = 30;
+const NEWEST_VERSIONS_KEPT: i64 = 30;
 
 both_engines!(
     a_draft_is_not_sent_and_the_first_version_is_not_rolled_back,
@@ -25,13 +25,13 @@ fn draft(alias: &str) -> Value {
 }
 
 async fn a_draft_is_not_sent_and_the_first_version_is_not_rolled_back(world: World) {
-    done(&world, "create", draft("a")).await;
+    call_ok(&world, "create", draft("a")).await;
     let sent = world.call(SEND, &by_template(json!({"alias": "a"}))).await;
     assert_eq!(sent["data"]["code"], "TemplateNotPublished", "{sent}");
-    let rolled = refused(&world, "rollback", json!({"alias": "a"})).await;
+    let rolled = call_refused(&world, "rollback", json!({"alias": "a"})).await;
     assert_eq!(rolled["code"], "NothingToRollBackTo", "{rolled}");
-    done(&world, "publish", json!({"alias": "a"})).await;
-    let rolled = refused(&world, "rollback", json!({"alias": "a"})).await;
+    call_ok(&world, "publish", json!({"alias": "a"})).await;
+    let rolled = call_refused(&world, "rollback", json!({"alias": "a"})).await;
     assert_eq!(rolled["code"], "NothingToRollBackTo", "the first one has none before it: {rolled}");
     world.accepted_id(&by_template(json!({"alias": "a"}))).await;
 }
@@ -39,7 +39,7 @@ async fn a_draft_is_not_sent_and_the_first_version_is_not_rolled_back(world: Wor
 async fn a_template_is_sent_by_its_id(world: World) {
     let mut template = draft("a");
     template["publish"] = json!(true);
-    let id = done(&world, "create", template).await["id"].clone();
+    let id = call_ok(&world, "create", template).await["id"].clone();
     let sent = world.accepted_id(&by_template(json!({"id": id}))).await;
     assert_eq!(world.expanded(sent).await["details"]["subject"], "First");
     let unknown = world.call(SEND, &by_template(json!({"id": 987_654_321}))).await;
@@ -47,25 +47,25 @@ async fn a_template_is_sent_by_its_id(world: World) {
 }
 
 async fn a_change_of_an_older_version_is_refused(world: World) {
-    done(&world, "create", draft("a")).await;
+    call_ok(&world, "create", draft("a")).await;
     let change = |if_version: i64, subject: &str| json!({"alias": "a", "if_version": if_version, "subject": subject, "name": subject});
-    assert_eq!(done(&world, "update", change(1, "Second")).await["version"], 2);
-    let late = refused(&world, "update", change(1, "Late")).await;
+    assert_eq!(call_ok(&world, "update", change(1, "Second")).await["version"], 2);
+    let late = call_refused(&world, "update", change(1, "Late")).await;
     assert_eq!(late["code"], "VersionConflict", "{late}");
-    let kept = done(&world, "get", json!({"alias": "a"})).await;
+    let kept = call_ok(&world, "get", json!({"alias": "a"})).await;
     assert_eq!(
         (&kept["version"], &kept["subject"], &kept["name"]),
         (&json!(2), &json!("Second"), &json!("Second"))
     );
-    assert_eq!(done(&world, "update", change(2, "Third")).await["version"], 3);
+    assert_eq!(call_ok(&world, "update", change(2, "Third")).await["version"], 3);
 }
 
 async fn concurrent_changes_of_different_texts_are_all_kept(world: World) {
-    done(&world, "create", draft("a")).await;
+    call_ok(&world, "create", draft("a")).await;
     let change = async |field: &str, text: String| {
         let mut change = json!({"alias": "a"});
         change[field] = json!(text);
-        done(&world, "update", change).await;
+        call_ok(&world, "update", change).await;
     };
     for round in 0..10 {
         let text = |field: &str| format!("{field} {round}");
@@ -74,11 +74,11 @@ async fn concurrent_changes_of_different_texts_are_all_kept(world: World) {
             change("plain_body", text("plain")),
             change("html_body", text("html"))
         );
-        let kept = done(&world, "get", json!({"alias": "a"})).await;
+        let kept = call_ok(&world, "get", json!({"alias": "a"})).await;
         let texts = json!([kept["subject"], kept["plain_body"], kept["html_body"]]);
         assert_eq!(texts, json!([text("subject"), text("plain"), text("html")]), "{kept}");
     }
-    assert_eq!(done(&world, "get", json!({"alias": "a"})).await["version"], 31);
+    assert_eq!(call_ok(&world, "get", json!({"alias": "a"})).await["version"], 31);
 }
 
 /// Publishing a template publishes its layout too, if the layout was never published.
@@ -88,48 +88,49 @@ async fn a_draft_of_a_layout_changes_no_mail(world: World) {
     let mut layout = frame("first");
     layout["name"] = json!("Frame");
     layout["type"] = json!("layout");
-    done(&world, "create", layout).await;
+    call_ok(&world, "create", layout).await;
     let template = json!({"alias": "a", "name": "A", "layout": "frame", "subject": "x", "html_body": "<p>y</p>",
         "publish": true});
-    done(&world, "create", template).await;
+    call_ok(&world, "create", template).await;
     let body = async || {
         let sent = world.accepted_id(&by_template(json!({"alias": "a"}))).await;
         world.expanded(sent).await["html_body"].as_str().unwrap().to_owned()
     };
     assert!(body().await.contains("first"));
-    let changed = done(&world, "update", frame("second")).await;
+    let changed = call_ok(&world, "update", frame("second")).await;
     assert_eq!(
         (&changed["version"], &changed["published_version"], &changed["state"]),
         (&json!(2), &json!(1), &json!("draft"))
     );
     assert!(body().await.contains("first"), "a draft");
     // Publishing the template again leaves the layout's draft alone.
-    done(&world, "publish", json!({"alias": "a"})).await;
+    call_ok(&world, "publish", json!({"alias": "a"})).await;
     assert!(body().await.contains("first"), "still a draft");
-    done(&world, "publish", json!({"alias": "frame"})).await;
+    call_ok(&world, "publish", json!({"alias": "frame"})).await;
     assert!(body().await.contains("second"), "published");
 }
 
 async fn thirty_versions_are_kept_with_the_published_and_the_previous_one(world: World) {
-    done(&world, "create", draft("a")).await;
+    call_ok(&world, "create", draft("a")).await;
     let save = async |version: i64| {
-        let saved = done(&world, "update", json!({"alias": "a", "subject": format!("Text {version}")})).await;
+        let saved =
+            call_ok(&world, "update", json!({"alias": "a", "subject": format!("Text {version}")})).await;
         assert_eq!(saved["version"], version);
     };
-    done(&world, "publish", json!({"alias": "a"})).await;
+    call_ok(&world, "publish", json!({"alias": "a"})).await;
     save(2).await;
-    done(&world, "publish", json!({"alias": "a"})).await;
-    for version in 3..=KEPT + 5 {
+    call_ok(&world, "publish", json!({"alias": "a"})).await;
+    for version in 3..=NEWEST_VERSIONS_KEPT + 5 {
         save(version).await;
     }
-    let versions = done(&world, "versions", json!({"alias": "a", "limit": 100})).await;
+    let versions = call_ok(&world, "versions", json!({"alias": "a", "limit": 100})).await;
     let versions: Vec<i64> =
         versions["items"].as_array().unwrap().iter().map(|item| item["version"].as_i64().unwrap()).collect();
-    let newest = (6..=KEPT + 5).rev();
+    let newest = (6..=NEWEST_VERSIONS_KEPT + 5).rev();
     assert_eq!(versions, newest.chain([2, 1]).collect::<Vec<_>>());
-    let gone = refused(&world, "publish", json!({"alias": "a", "version": 5})).await;
+    let gone = call_refused(&world, "publish", json!({"alias": "a", "version": 5})).await;
     assert_eq!(gone["code"], "TemplateVersionNotFound", "{gone}");
-    assert_eq!(done(&world, "rollback", json!({"alias": "a"})).await["published_version"], 1);
+    assert_eq!(call_ok(&world, "rollback", json!({"alias": "a"})).await["published_version"], 1);
     let sent = world.accepted_id(&by_template(json!({"alias": "a"}))).await;
     assert_eq!(world.expanded(sent).await["details"]["subject"], "First");
 }
@@ -138,16 +139,16 @@ async fn thirty_versions_are_kept_with_the_published_and_the_previous_one(world:
 async fn create_template_that_left_its_layout(world: &World) {
     let layout =
         json!({"alias": "frame", "name": "Frame", "type": "layout", "html_body": "<p>{{ content }}</p>"});
-    done(world, "create", layout).await;
+    call_ok(world, "create", layout).await;
     let template =
         json!({"alias": "a", "name": "A", "layout": "frame", "subject": "Framed", "html_body": "x"});
-    done(world, "create", template).await;
-    done(world, "update", json!({"alias": "a", "layout": "", "subject": "Bare", "publish": true})).await;
+    call_ok(world, "create", template).await;
+    call_ok(world, "update", json!({"alias": "a", "layout": "", "subject": "Bare", "publish": true})).await;
 }
 
 async fn assert_publishing_fails(world: &World) {
     for action in ["publish", "rollback"] {
-        let answer = refused(world, action, json!({"alias": "a", "version": 1})).await;
+        let answer = call_refused(world, action, json!({"alias": "a", "version": 1})).await;
         let error = json!({"pointer": "/layout", "message": "There is no such layout on this server"});
         assert_eq!((&answer["code"], &answer["errors"]), (&json!("ValidationError"), &json!([error])));
     }
@@ -157,9 +158,9 @@ async fn assert_publishing_fails(world: &World) {
 
 async fn a_version_whose_layout_is_gone_is_not_published(world: World) {
     create_template_that_left_its_layout(&world).await;
-    done(&world, "delete", json!({"alias": "frame"})).await;
+    call_ok(&world, "delete", json!({"alias": "frame"})).await;
     assert_publishing_fails(&world).await;
-    let used = refused(&world, "update", json!({"alias": "a", "layout": "frame"})).await;
+    let used = call_refused(&world, "update", json!({"alias": "a", "layout": "frame"})).await;
     assert_eq!(used["errors"][0]["pointer"], "/layout", "{used}");
 }
 
@@ -171,9 +172,9 @@ async fn a_node_that_remembers_a_deleted_layout_does_not_publish_with_it() {
     let other = World::start_on(Some(&url), None, &[]);
     create_template_that_left_its_layout(&one).await;
     // This render puts the layout into the other node's cache for two seconds.
-    let framed = done(&other, "render", json!({"alias": "a", "version": 1, "model": {}})).await;
+    let framed = call_ok(&other, "render", json!({"alias": "a", "version": 1, "model": {}})).await;
     assert_eq!(framed["subject"], "Framed");
-    done(&one, "delete", json!({"alias": "frame"})).await;
+    call_ok(&one, "delete", json!({"alias": "frame"})).await;
     assert_publishing_fails(&other).await;
 }
 
@@ -186,18 +187,18 @@ async fn a_node_that_remembers_a_template_without_its_layout_reads_both_again() 
     let other = World::start_on(Some(&url), None, &[]);
     let layout =
         json!({"alias": "frame", "name": "Frame", "type": "layout", "html_body": "<p>{{ content }}</p>"});
-    done(&one, "create", layout).await;
+    call_ok(&one, "create", layout).await;
     for alias in ["a", "b"] {
         let template = json!({"alias": alias, "name": alias, "layout": "frame", "subject": "Framed", "html_body": "x",
             "publish": true});
-        done(&one, "create", template).await;
+        call_ok(&one, "create", template).await;
     }
     other.accepted_id(&by_template(json!({"alias": "b"}))).await;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     other.accepted_id(&by_template(json!({"alias": "a"}))).await;
-    done(&one, "update", json!({"alias": "a", "layout": "", "subject": "Bare", "publish": true})).await;
-    done(&one, "delete", json!({"alias": "b"})).await;
-    done(&one, "delete", json!({"alias": "frame"})).await;
+    call_ok(&one, "update", json!({"alias": "a", "layout": "", "subject": "Bare", "publish": true})).await;
+    call_ok(&one, "delete", json!({"alias": "b"})).await;
+    call_ok(&one, "delete", json!({"alias": "frame"})).await;
     eventually(async || {
         let sent = other.accepted_id(&by_template(json!({"alias": "a"}))).await;
         let details = other.expanded(sent).await["details"].take();

@@ -17,14 +17,14 @@ pub(crate) async fn call(world: &World, action: &str, body: Value) -> Value {
 }
 
 /// The `data` of a call that has to succeed.
-pub(crate) async fn done(world: &World, action: &str, body: Value) -> Value {
+pub(crate) async fn call_ok(world: &World, action: &str, body: Value) -> Value {
     let answer = call(world, action, body).await;
     assert_eq!(answer["status"], "success", "{action}: {answer}");
     answer["data"].clone()
 }
 
 /// The `data` of a call that has to fail.
-pub(crate) async fn refused(world: &World, action: &str, body: Value) -> Value {
+pub(crate) async fn call_refused(world: &World, action: &str, body: Value) -> Value {
     let answer = call(world, action, body).await;
     assert_ne!(answer["status"], "success", "{action}: {answer}");
     answer["data"].clone()
@@ -65,7 +65,7 @@ both_engines!(
 );
 
 async fn a_template_is_made_shown_changed_and_deleted(world: World) {
-    let made = done(&world, "create", welcome()).await;
+    let made = call_ok(&world, "create", welcome()).await;
     assert_eq!(
         (&made["version"], &made["state"], &made["type"]),
         (&json!(1), &json!("published"), &json!("standard"))
@@ -73,63 +73,66 @@ async fn a_template_is_made_shown_changed_and_deleted(world: World) {
     assert_eq!(made["plain_body"], "Hello {{ name }}, your total is {{ total|currency('EUR') }}\n");
     assert_eq!(made["plain_body_generated"], true);
     let id = made["id"].clone();
-    assert_eq!(done(&world, "get", json!({"id": id})).await, made);
-    assert_eq!(done(&world, "get", json!({"alias": "welcome"})).await, made);
-    let taken = refused(&world, "create", welcome()).await;
+    assert_eq!(call_ok(&world, "get", json!({"id": id})).await, made);
+    assert_eq!(call_ok(&world, "get", json!({"alias": "welcome"})).await, made);
+    let taken = call_refused(&world, "create", welcome()).await;
     assert_eq!(taken["code"], "TemplateAliasTaken");
     let mut same_name = welcome();
     same_name["alias"] = json!("other");
-    let taken = refused(&world, "create", same_name.clone()).await;
+    let taken = call_refused(&world, "create", same_name.clone()).await;
     assert_eq!(
         (&taken["code"], &taken["errors"][0]["pointer"]),
         (&json!("ValidationError"), &json!("/name"))
     );
     same_name["name"] = json!("Another");
-    done(&world, "create", same_name).await;
-    let taken = refused(&world, "update", json!({"alias": "other", "name": welcome()["name"]})).await;
+    call_ok(&world, "create", same_name).await;
+    let taken = call_refused(&world, "update", json!({"alias": "other", "name": welcome()["name"]})).await;
     assert_eq!(taken["errors"][0]["pointer"], "/name", "{taken}");
-    done(&world, "update", json!({"alias": "other", "name": "Another", "subject": "x"})).await;
-    done(&world, "delete", json!({"alias": "other"})).await;
+    call_ok(&world, "update", json!({"alias": "other", "name": "Another", "subject": "x"})).await;
+    call_ok(&world, "delete", json!({"alias": "other"})).await;
 
-    let changed = done(&world, "update", json!({"alias": "welcome", "subject": "Hi {{ name }}"})).await;
+    let changed = call_ok(&world, "update", json!({"alias": "welcome", "subject": "Hi {{ name }}"})).await;
     assert_eq!(
         (&changed["version"], &changed["published_version"], &changed["state"]),
         (&json!(2), &json!(1), &json!("draft"))
     );
     assert_eq!(changed["html_body"], made["html_body"], "what is left out stays");
-    assert_eq!(done(&world, "get", json!({"id": id, "version": 1})).await["subject"], "Welcome, {{ name }}");
-    let renamed = done(&world, "update", json!({"id": id, "new_alias": "hello", "name": "Hello"})).await;
+    assert_eq!(
+        call_ok(&world, "get", json!({"id": id, "version": 1})).await["subject"],
+        "Welcome, {{ name }}"
+    );
+    let renamed = call_ok(&world, "update", json!({"id": id, "new_alias": "hello", "name": "Hello"})).await;
     assert_eq!(
         (&renamed["alias"], &renamed["version"]),
         (&json!("hello"), &json!(2)),
         "names make no version"
     );
 
-    let listed = done(&world, "list", json!({})).await;
+    let listed = call_ok(&world, "list", json!({})).await;
     assert_eq!(listed["items"][0]["alias"], "hello");
     assert_eq!(listed["items"][0]["state"], "draft");
     assert!(listed["items"][0].get("html_body").is_none());
-    let versions = done(&world, "versions", json!({"id": id})).await;
+    let versions = call_ok(&world, "versions", json!({"id": id})).await;
     let states: Vec<_> =
         versions["items"].as_array().unwrap().iter().map(|v| v["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["draft", "published"]);
     let page = call(&world, "versions", json!({"id": id, "limit": 1})).await;
     let cursor = &page["flags"]["pagination"]["next_cursor"];
-    let rest = done(&world, "versions", json!({"id": id, "limit": 1, "cursor": cursor})).await;
+    let rest = call_ok(&world, "versions", json!({"id": id, "limit": 1, "cursor": cursor})).await;
     assert_eq!(rest["items"][0]["version"], 1);
 
-    assert_eq!(done(&world, "delete", json!({"id": id})).await, json!({"id": id, "deleted": true}));
+    assert_eq!(call_ok(&world, "delete", json!({"id": id})).await, json!({"id": id, "deleted": true}));
     for action in ["get", "delete", "publish", "rollback", "versions", "render", "diff"] {
-        let gone = refused(&world, action, json!({"alias": "hello"})).await;
+        let gone = call_refused(&world, action, json!({"alias": "hello"})).await;
         assert_eq!(gone["code"], "TemplateNotFound", "{action}");
     }
-    assert_eq!(refused(&world, "get", json!({})).await["code"], "ValidationError");
+    assert_eq!(call_refused(&world, "get", json!({})).await["code"], "ValidationError");
 }
 
 async fn mistakes_are_reported_with_part_line_and_column(world: World) {
     let body = json!({"name": "x", "subject": "{{ a", "html_body": "<p>\n  {{ b|uper }}</p>",
             "locales": {"de": {"html_body": "{% for x in y %}"}}});
-    let found = done(
+    let found = call_ok(
         &world,
         "validate",
         json!({"subject": body["subject"], "html_body": body["html_body"], "locales": body["locales"]}),
@@ -143,14 +146,14 @@ async fn mistakes_are_reported_with_part_line_and_column(world: World) {
     assert_eq!(html["line"], 2, "{html}");
     assert!(html["column"].as_i64().unwrap() > 2, "{html}");
     assert!(html["message"].as_str().unwrap().contains("did you mean `upper`?"), "{html}");
-    let refusal = refused(&world, "create", body).await;
+    let refusal = call_refused(&world, "create", body).await;
     assert_eq!(refusal["code"], "TemplateInvalid");
     assert!(
         refusal["errors"].as_array().unwrap().iter().any(|e| e["part"] == "html_body" && e["line"] == 2),
         "{refusal}"
     );
 
-    let good = done(&world, "validate", json!({"subject": "{{ user.name }}", "html_body": "{% for i in items %}{{ i.price|number }}{% endfor %}"})).await;
+    let good = call_ok(&world, "validate", json!({"subject": "{{ user.name }}", "html_body": "{% for i in items %}{{ i.price|number }}{% endfor %}"})).await;
     assert_eq!(good["valid"], true);
     assert_eq!(good["variables"], json!(["items", "items[].price", "user.name"]));
     assert_eq!(good["suggested_model"], json!({"items": [{"price": 1}], "user": {"name": "name_value"}}));
@@ -160,7 +163,7 @@ async fn mistakes_are_reported_with_part_line_and_column(world: World) {
         "{{ x.__class__() }}",
         "{% extends '/etc/passwd' %}",
     ] {
-        let found = done(&world, "validate", json!({"subject": "x", "html_body": hostile})).await;
+        let found = call_ok(&world, "validate", json!({"subject": "x", "html_body": hostile})).await;
         assert_eq!(found["valid"], false, "{hostile}");
     }
 }
@@ -171,7 +174,7 @@ async fn mistakes_in_mjml_are_reported_with_line_and_column(world: World) {
     // The mistakes are behind template tags, which have another length in the text that the MJML parser sees.
     for (text, line, column) in [("<mj-section>", 5, 1), ("<mj-include path='x' />", 4, 14)] {
         let request = json!({"subject": "x", "format": "mjml", "html_body": body(text)});
-        let found = done(&world, "validate", request).await;
+        let found = call_ok(&world, "validate", request).await;
         assert_eq!(found["valid"], false, "{text}: {found}");
         let error = &found["errors"][0];
         assert_eq!((&error["line"], &error["column"]), (&json!(line), &json!(column)), "{text}: {error}");
@@ -188,13 +191,13 @@ async fn mistakes_in_styles_are_reported_with_line_and_column(world: World) {
         ("mjml", mjml, 3, 4, "this is not valid CSS: `{` without `}`"),
     ] {
         let request = json!({"subject": "x", "format": format, "html_body": source});
-        let found = done(&world, "validate", request).await;
+        let found = call_ok(&world, "validate", request).await;
         let error = json!({"part": "html_body", "line": line, "column": column, "message": message});
         assert_eq!((&found["valid"], &found["errors"]), (&json!(false), &json!([error])), "{source}");
     }
     // Without inlining, styles stay as they are.
     let own = json!({"subject": "x", "html_body": html, "inline_css": false});
-    assert_eq!(done(&world, "validate", own).await["valid"], true);
+    assert_eq!(call_ok(&world, "validate", own).await["valid"], true);
 }
 
 async fn validate_tries_the_sample_in_every_language(world: World) {
@@ -207,7 +210,7 @@ async fn validate_tries_the_sample_in_every_language(world: World) {
         },
         "sample_model": {"name": "Ann", "total": "nine"},
     });
-    let found = done(&world, "validate", body.clone()).await;
+    let found = call_ok(&world, "validate", body.clone()).await;
     let errors: Vec<String> = found["errors"]
         .as_array()
         .unwrap()
@@ -218,7 +221,7 @@ async fn validate_tries_the_sample_in_every_language(world: World) {
     assert_eq!(found["valid"], false, "{found:#}");
     let mut fine = body;
     fine["sample_model"] = json!({"name": "Ann", "vorname": "Anna", "total": 9});
-    let found = done(&world, "validate", fine).await;
+    let found = call_ok(&world, "validate", fine).await;
     assert_eq!(found["valid"], true, "{found:#}");
 }
 
@@ -228,7 +231,7 @@ async fn validate_reports_all_mistakes_together(world: World) {
         "html_body": "<p>{{ a|uper|trimm }}</p>\n{% for i in list %}{{ i|uper }}{% endfor %}\n{{ f() }}{% filter upper %}x{% endfilter %}",
         "locales": {"de": {"subject": "{{ a|uper }}", "html_body": "{{ b"}},
     });
-    let found = done(&world, "validate", body).await;
+    let found = call_ok(&world, "validate", body).await;
     let places: Vec<String> = found["errors"]
         .as_array()
         .unwrap()
@@ -254,7 +257,7 @@ async fn validate_reports_all_mistakes_together(world: World) {
     let texts = json!({"subject": "{{ name }}", "html_body": "{{ user.first }} {{ user.last }} {{ total }} {{ note|default('') }}"});
     let mut sampled = texts.clone();
     sampled["sample_model"] = json!({"nam": "Ann", "user": {"first": "A"}});
-    let found = done(&world, "validate", sampled).await;
+    let found = call_ok(&world, "validate", sampled).await;
     let messages: Vec<&str> =
         found["errors"].as_array().unwrap().iter().map(|error| error["message"].as_str().unwrap()).collect();
     assert_eq!(
@@ -271,11 +274,11 @@ async fn validate_reports_all_mistakes_together(world: World) {
     );
     let mut sampled = texts;
     sampled["sample_model"] = json!({"name": "Ann", "user": {"first": "A", "last": "B"}, "total": 1});
-    assert_eq!(done(&world, "validate", sampled).await["valid"], true);
+    assert_eq!(call_ok(&world, "validate", sampled).await["valid"], true);
 }
 
 async fn a_mail_by_template_has_its_texts_and_is_counted_for_it(world: World) {
-    done(&world, "create", welcome()).await;
+    call_ok(&world, "create", welcome()).await;
     let call = by_template(
         json!({"alias": "welcome", "model": {"name": "Ann <b>", "total": 9.5}, "locale": "de-AT"}),
     );
@@ -328,7 +331,7 @@ async fn a_mail_by_template_has_its_texts_and_is_counted_for_it(world: World) {
 }
 
 async fn an_idempotency_key_repeats_only_the_same_template_call(world: World) {
-    done(&world, "create", welcome()).await;
+    call_ok(&world, "create", welcome()).await;
     let mut call = by_template(json!({"alias": "welcome", "model": {"name": "Ann", "total": 1}}));
     call["idempotency_key"] = json!("one");
     let first = world.call(SEND, &call).await;
@@ -339,7 +342,7 @@ async fn an_idempotency_key_repeats_only_the_same_template_call(world: World) {
 }
 
 async fn templates_of_another_server_are_as_if_they_did_not_exist(world: World) {
-    let id = done(&world, "create", welcome()).await["id"].clone();
+    let id = call_ok(&world, "create", welcome()).await["id"].clone();
     world.admin(&["account", "create", "other"]);
     world.admin(&["server", "create", "other", "--account", "other"]);
     let key = world.admin(&["key", "create", "--server", "other"])["api_key"].as_str().unwrap().to_owned();
@@ -366,10 +369,10 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
         .as_object_mut()
         .unwrap()
         .extend(json!({"alias": "v", "name": "V", "publish": true}).as_object().unwrap().clone());
-    done(&world, "create", first).await;
+    call_ok(&world, "create", first).await;
     let mut second = body("two");
     second["alias"] = json!("v");
-    done(&world, "update", second).await;
+    call_ok(&world, "update", second).await;
     let draft = world.call(SEND, &by_template(json!({"alias": "v", "model": {"n": 0}}))).await;
     let id = draft["data"]["messages"]["ann@example.com"]["id"].as_i64().unwrap();
     assert_eq!(world.expanded(id).await["details"]["subject"], "one 0", "a draft is not sent");
@@ -386,7 +389,7 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
         let mut ids = Vec::new();
         for _ in 0..6 {
             for (action, mark) in [("publish", "two 0"), ("rollback", "one 0")] {
-                done(&world, action, json!({"alias": "v"})).await;
+                call_ok(&world, action, json!({"alias": "v"})).await;
                 // The message has the new version, even if the other sends had cached the old one.
                 let sent = send(1).await;
                 assert_eq!(world.expanded(sent[0]).await["details"]["subject"], mark, "after {action}");
@@ -405,9 +408,9 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
         assert!(message["plain_body"].as_str().unwrap().starts_with(&mark), "{message}");
     }
     assert!(marks.len() == 2 && marks.values().all(|count| *count >= 6), "both were sent: {marks:?}");
-    let rolled = done(&world, "get", json!({"alias": "v"})).await;
+    let rolled = call_ok(&world, "get", json!({"alias": "v"})).await;
     assert_eq!((&rolled["published_version"], &rolled["latest_version"]), (&json!(1), &json!(2)));
-    done(&world, "delete", json!({"alias": "v"})).await;
+    call_ok(&world, "delete", json!({"alias": "v"})).await;
     let gone = world.call(SEND, &by_template(json!({"alias": "v", "model": {"n": 1}}))).await;
     assert_eq!(gone["data"]["code"], "ValidationError", "{gone}");
 }
@@ -415,59 +418,63 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
 async fn a_layout_surrounds_the_bodies_and_styles_are_inlined(world: World) {
     let layout = json!({"alias": "frame", "name": "Frame", "type": "layout", "publish": true,
             "html_body": "<html><head><style>p { color: red }</style></head><body><h1>{{ company }}</h1>{{ content }}</body></html>"});
-    done(&world, "create", layout).await;
+    call_ok(&world, "create", layout).await;
     let mail = json!({"alias": "m", "name": "M", "layout": "frame", "publish": true, "subject": "x",
             "html_body": "<style>td { color: blue }</style><table>{% for r in rows %}<tr><td>{{ r }}</td></tr>{% endfor %}</table>"});
-    let made = done(&world, "create", mail).await;
+    let made = call_ok(&world, "create", mail).await;
     assert_eq!(made["layout"], "frame");
     let model = json!({"company": "Us & Co", "rows": ["<1>", "2"]});
-    let html = done(&world, "render", json!({"alias": "m", "model": model})).await["html_body"]
+    let html = call_ok(&world, "render", json!({"alias": "m", "model": model})).await["html_body"]
         .as_str()
         .unwrap()
         .to_owned();
     assert!(html.contains("<h1>Us &amp; Co</h1>"), "{html}");
     assert!(html.contains("color: blue") && html.contains("&lt;1&gt;</td>"), "{html}");
-    assert_eq!(refused(&world, "delete", json!({"alias": "frame"})).await["code"], "TemplateInUse");
-    let missing = refused(&world, "render", json!({"alias": "m", "model": {"rows": []}})).await;
+    assert_eq!(call_refused(&world, "delete", json!({"alias": "frame"})).await["code"], "TemplateInUse");
+    let missing = call_refused(&world, "render", json!({"alias": "m", "model": {"rows": []}})).await;
     assert_eq!(
         (&missing["variable"], &missing["part"]),
         (&json!("company"), &json!("layout/html_body")),
         "{missing}"
     );
     let no_place =
-        refused(&world, "create", json!({"name": "x", "type": "layout", "html_body": "<p>x</p>"})).await;
+        call_refused(&world, "create", json!({"name": "x", "type": "layout", "html_body": "<p>x</p>"})).await;
     assert_eq!(no_place["code"], "TemplateInvalid");
 
     let mjml = json!({"name": "J", "alias": "j", "format": "mjml", "subject": "x", "publish": true,
             "html_body": "<mjml><mj-body>{% for i in items %}<mj-section><mj-column><mj-text>Hi {{ i }}</mj-text></mj-column></mj-section>{% endfor %}</mj-body></mjml>"});
-    done(&world, "create", mjml).await;
-    let made = done(&world, "render", json!({"alias": "j", "model": {"items": ["a", "b"]}})).await;
+    call_ok(&world, "create", mjml).await;
+    let made = call_ok(&world, "render", json!({"alias": "j", "model": {"items": ["a", "b"]}})).await;
     let html = made["html_body"].as_str().unwrap();
     assert!(html.contains("Hi a") && html.contains("Hi b") && html.contains("<table"), "{html}");
     assert!(made["plain_body"].as_str().unwrap().contains("Hi b"), "{made}");
 }
 
 async fn a_diff_shows_what_changes_in_the_mail(world: World) {
-    done(&world, "create", welcome()).await;
+    call_ok(&world, "create", welcome()).await;
     let sample = json!({"name": "Ann", "total": 2});
-    done(&world, "update", json!({"alias": "welcome", "subject": "Hi {{ name }}", "sample_model": sample}))
-        .await;
-    let diff = done(&world, "diff", json!({"alias": "welcome"})).await;
+    call_ok(
+        &world,
+        "update",
+        json!({"alias": "welcome", "subject": "Hi {{ name }}", "sample_model": sample}),
+    )
+    .await;
+    let diff = call_ok(&world, "diff", json!({"alias": "welcome"})).await;
     assert_eq!((&diff["from"], &diff["to"], &diff["model"]), (&json!(1), &json!(2), &sample));
     assert_eq!(diff["parts"][0]["part"], "subject");
     assert!(diff["parts"][0]["diff"].as_str().unwrap().contains("-Welcome, Ann\n+Hi Ann\n"), "{diff}");
     assert_eq!(diff["parts"][1]["changed"], false);
-    let same = done(&world, "diff", json!({"alias": "welcome", "from": 2, "to": 2})).await;
+    let same = call_ok(&world, "diff", json!({"alias": "welcome", "from": 2, "to": 2})).await;
     assert_eq!(same["changed"], false);
     assert_eq!(
-        refused(&world, "diff", json!({"alias": "welcome", "from": 9})).await["code"],
+        call_refused(&world, "diff", json!({"alias": "welcome", "from": 9})).await["code"],
         "TemplateVersionNotFound"
     );
 }
 
 async fn inline_images_keep_their_name_over_smtp(world: World) {
     let html = "<p>{{ name }} <img src=\"cid:logo@shop\"></p>";
-    done(
+    call_ok(
         &world,
         "create",
         json!({"alias": "logo", "name": "Logo", "publish": true, "subject": "x", "html_body": html}),
@@ -482,7 +489,7 @@ async fn inline_images_keep_their_name_over_smtp(world: World) {
     );
     let reply = client.deliver(FROM, &["ann@example.com"], &message).await;
     assert!(reply.starts_with("250 "), "{reply}");
-    let caught = crate::delivery::inbox::wait_for(&world, "ann@example.com").await;
+    let caught = crate::delivery::inbox::wait_for_mail_to(&world, "ann@example.com").await;
     let raw = world.client.get(&format!("/dev/messages/{}/raw", caught["id"])).await.unwrap().text();
     assert!(raw.contains("Content-ID: <logo@shop>") && raw.contains("multipart/related"), "{raw}");
     assert_eq!(raw.matches("Content-ID:").count(), 1, "{raw}");
@@ -490,7 +497,7 @@ async fn inline_images_keep_their_name_over_smtp(world: World) {
 }
 
 async fn a_repeated_submission_is_answered_before_its_template_is_rendered(world: World) {
-    done(&world, "create", welcome()).await;
+    call_ok(&world, "create", welcome()).await;
     let mut client = log_in(&world).await;
     let message = format!(
         "From: Shop <{FROM}>\r\nTo: ann@example.com\r\nX-Postroad-Template: welcome\r\nX-Idempotency-Key: once\r\n\r\n\
@@ -498,7 +505,7 @@ async fn a_repeated_submission_is_answered_before_its_template_is_rendered(world
     );
     let first = client.deliver(FROM, &["ann@example.com"], &message).await;
     assert!(first.starts_with("250 2.0.0 OK queued as "), "{first}");
-    done(&world, "delete", json!({"alias": "welcome"})).await;
+    call_ok(&world, "delete", json!({"alias": "welcome"})).await;
     assert_eq!(
         client.deliver(FROM, &["ann@example.com"], &message).await,
         first,
@@ -509,7 +516,7 @@ async fn a_repeated_submission_is_answered_before_its_template_is_rendered(world
 }
 
 async fn a_template_is_sent_by_smtp_with_its_model_as_the_body(world: World) {
-    done(&world, "create", welcome()).await;
+    call_ok(&world, "create", welcome()).await;
     let mut client = log_in(&world).await;
     let submit = |headers: &str, body: &str| {
         format!("From: Shop <{FROM}>\r\nTo: Ann <ann@example.com>\r\n{headers}\r\n{body}")
@@ -571,14 +578,14 @@ async fn a_version_that_one_node_rolls_back_is_used_on_the_other_within_three_se
     let one = World::start_on(Some(&url), Some(database), &[]);
     let other = World::start_on(Some(&url), None, &[]);
     let text = |mark: &str| json!({"alias": "v", "name": "V", "publish": true, "subject": mark, "html_body": "<p>x</p>"});
-    done(&one, "create", text("first")).await;
-    done(&one, "update", text("second")).await;
+    call_ok(&one, "create", text("first")).await;
+    call_ok(&one, "update", text("second")).await;
     let subject = async || {
         let id = other.accepted_id(&by_template(json!({"alias": "v", "model": {}}))).await;
         other.expanded(id).await["details"]["subject"].as_str().unwrap().to_owned()
     };
     assert_eq!(subject().await, "second");
-    done(&one, "rollback", json!({"alias": "v"})).await;
+    call_ok(&one, "rollback", json!({"alias": "v"})).await;
     eventually_within(Duration::from_secs(3), async || {
         let subject = subject().await;
         if subject == "first" { Ok(()) } else { Err(format!("the other node still sends {subject:?}")) }

@@ -150,20 +150,20 @@ fn errors_of_commands_with_json_are_json() {
 
 #[test]
 fn shells_complete_every_command_and_the_manual_names_it() {
-    let run = |arguments: &[&str]| {
+    let run_successfully = |arguments: &[&str]| {
         let output =
             std::process::Command::new(program()).args(arguments).output().expect("the program runs");
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         String::from_utf8(output.stdout).expect("text")
     };
     for shell in ["bash", "zsh", "fish"] {
-        let script = run(&["completions", shell]);
+        let script = run_successfully(&["completions", shell]);
         for word in ["admin", "suppression", "set-up-link", "export", "completions", "servers/create"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
         assert!(!script.contains("person/sign_in"), "{shell}: only calls of the HTTP API");
     }
-    let page = run(&["man"]);
+    let page = run_successfully(&["man"]);
     for part in [".TH postroad", "POSTROAD SERVE", "check\\-config", "\\-\\-json"] {
         assert!(page.contains(part), "{part}");
     }

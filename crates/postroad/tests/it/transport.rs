@@ -80,13 +80,13 @@ async fn the_openapi_document_is_served(world: World) {
 }
 
 /// `postroad serve` with HTTPS on loopback and plain HTTP on all addresses.
-struct Served {
+struct HttpsService {
     daemon: Daemon,
     folder: TempDir,
     certificate: TestCertificate,
 }
 
-impl Served {
+impl HttpsService {
     fn start() -> Self {
         let folder = TempDir::new().unwrap();
         let certificate = TestCertificate::for_localhost();
@@ -129,14 +129,14 @@ impl Served {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn https_serves_and_public_http_redirects() {
-    let served = Served::start();
-    served.admin(&["account", "create", "a"]);
-    served.admin(&["server", "create", "s", "--account", "a"]);
-    served.admin(&["domain", "create", "example.test", "--server", "s"]);
-    served.admin(&["domain", "set-verified", "example.test", "--server", "s"]);
-    let key = served.admin(&["key", "create", "--server", "s"])["api_key"].as_str().unwrap().to_owned();
-    let https = served.port("https");
-    let client = Client::https(&format!("https://localhost:{https}"), &served.certificate.ca_pem);
+    let service = HttpsService::start();
+    service.admin(&["account", "create", "a"]);
+    service.admin(&["server", "create", "s", "--account", "a"]);
+    service.admin(&["domain", "create", "example.test", "--server", "s"]);
+    service.admin(&["domain", "set-verified", "example.test", "--server", "s"]);
+    let key = service.admin(&["key", "create", "--server", "s"])["api_key"].as_str().unwrap().to_owned();
+    let https = service.port("https");
+    let client = Client::https(&format!("https://localhost:{https}"), &service.certificate.ca_pem);
     let sent = envelope(&client.post_json(SEND, Some(&key), &good()).await.unwrap());
     assert_eq!(sent["status"], "success", "{sent}");
     let id = &sent["data"]["messages"]["someone@example.com"]["id"];
@@ -144,7 +144,7 @@ async fn https_serves_and_public_http_redirects() {
         client.post_json(MESSAGE, Some(&key), &json!({"id": id, "_expansions": ["details"]})).await.unwrap();
     assert_eq!(read.json()["data"]["details"]["received_with_ssl"], true);
 
-    let plain = Client::new(&format!("http://127.0.0.1:{}", served.port("http")));
+    let plain = Client::new(&format!("http://127.0.0.1:{}", service.port("http")));
     let host = [("Host", "mail.example.com:8025"), ("X-Server-API-Key", key.as_str())];
     let reply =
         plain.request("POST".parse().unwrap(), &format!("{SEND}?a=b"), &host, "{}".into()).await.unwrap();
@@ -157,18 +157,18 @@ async fn https_serves_and_public_http_redirects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_renewed_certificate_is_taken_on_hup() {
-    let served = Served::start();
+async fn a_renewed_certificate_is_loaded_on_sighup() {
+    let service = HttpsService::start();
     let renewed = TestCertificate::for_localhost();
-    assert!(served.https(&served.certificate.ca_pem).await.is_ok());
-    assert!(served.https(&renewed.ca_pem).await.is_err());
-    std::fs::write(served.folder.path().join("cert.pem"), &renewed.certificate_pem).unwrap();
-    std::fs::write(served.folder.path().join("key.pem"), &renewed.key_pem).unwrap();
-    served.daemon.signal("HUP");
-    eventually(async || match served.https(&renewed.ca_pem).await {
+    assert!(service.https(&service.certificate.ca_pem).await.is_ok());
+    assert!(service.https(&renewed.ca_pem).await.is_err());
+    std::fs::write(service.folder.path().join("cert.pem"), &renewed.certificate_pem).unwrap();
+    std::fs::write(service.folder.path().join("key.pem"), &renewed.key_pem).unwrap();
+    service.daemon.signal("HUP");
+    eventually(async || match service.https(&renewed.ca_pem).await {
         Ok(_) => Ok(()),
         Err(error) => {
-            Err(format!("the new certificate is not used: {error}; {}", served.daemon.stderr_text()))
+            Err(format!("the new certificate is not used: {error}; {}", service.daemon.stderr_text()))
         }
     })
     .await;

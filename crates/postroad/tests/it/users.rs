@@ -22,7 +22,8 @@ async fn call_with(world: &World, key: (&str, &str), name: &str, body: &Value) -
     envelope(&reply.expect("the server answers"))
 }
 
-fn code(answer: &Value) -> &str {
+/// Code of the refusal, or `success`.
+fn outcome(answer: &Value) -> &str {
     answer["data"]["code"].as_str().unwrap_or("success")
 }
 
@@ -47,14 +48,14 @@ async fn inviting_again_with_the_same_idempotency_key_sends_no_second_mail(world
     let request = json!({"email": "bob@customer.example", "idempotency_key": "k1"});
     let first = call(&world, ACCOUNT, "users/invite", &request).await;
     let again = call(&world, ACCOUNT, "users/invite", &request).await;
-    assert_eq!((code(&first), code(&again)), ("success", "success"), "{first} {again}");
+    assert_eq!((outcome(&first), outcome(&again)), ("success", "success"), "{first} {again}");
     assert_eq!(first["data"], again["data"]);
     assert_eq!(
         (&first["flags"]["idempotent_replay"], &again["flags"]["idempotent_replay"]),
         (&Value::Null, &json!(true))
     );
     let other = json!({"email": "carl@customer.example", "idempotency_key": "k1"});
-    assert_eq!(code(&call(&world, ACCOUNT, "users/invite", &other).await), "IdempotencyConflict");
+    assert_eq!(outcome(&call(&world, ACCOUNT, "users/invite", &other).await), "IdempotencyConflict");
     // A later mail shows that no second one came before it.
     let other = json!({"email": "carl@customer.example", "idempotency_key": "k2"});
     call(&world, ACCOUNT, "users/invite", &other).await;
@@ -72,8 +73,8 @@ async fn inviting_again_with_the_same_idempotency_key_sends_no_second_mail(world
     assert_eq!(log["data"]["items"].as_array().unwrap().len(), 3, "none for a repetition: {log}");
     // After the invitation was revoked, a repetition cannot return it.
     let id = json!({ "id": first["data"]["id"], "account": account });
-    assert_eq!(code(&call(&world, OPERATOR, "users/uninvite", &id).await), "success");
-    assert_eq!(code(&call(&world, OPERATOR, "users/invite", &request).await), "InvitationNotFound");
+    assert_eq!(outcome(&call(&world, OPERATOR, "users/uninvite", &id).await), "success");
+    assert_eq!(outcome(&call(&world, OPERATOR, "users/invite", &request).await), "InvitationNotFound");
 }
 
 async fn concurrent_invitations_with_one_idempotency_key_send_one_mail_with_a_link_that_works(world: World) {
@@ -81,7 +82,7 @@ async fn concurrent_invitations_with_one_idempotency_key_send_one_mail_with_a_li
     let answers =
         futures_util::future::join_all((0..8).map(|_| call(&world, ACCOUNT, "users/invite", &request))).await;
     for answer in &answers {
-        assert_eq!((code(answer), &answer["data"]), ("success", &answers[0]["data"]), "{answer}");
+        assert_eq!((outcome(answer), &answer["data"]), ("success", &answers[0]["data"]), "{answer}");
     }
     let firsts = answers.iter().filter(|answer| answer["flags"]["idempotent_replay"].is_null()).count();
     assert_eq!(firsts, 1, "{answers:?}");
@@ -114,7 +115,7 @@ async fn invitations_report_how_many_are_left(world: World) {
     for number in 0..6 {
         let reply = invite(ACCOUNT, &key, &json!({"email": "bob@customer.example"})).await;
         let is_refused = number == 5;
-        assert_eq!(code(&envelope(&reply)) == "ValidationError", is_refused, "{}", reply.text());
+        assert_eq!(outcome(&envelope(&reply)) == "ValidationError", is_refused, "{}", reply.text());
         let header = |name: &str| reply.header(&format!("ratelimit-{name}")).unwrap().parse::<u64>().unwrap();
         let left = 4_u64.saturating_sub(number);
         assert_eq!((header("limit"), header("remaining")), (5, left), "{number}");
@@ -125,7 +126,7 @@ async fn invitations_report_how_many_are_left(world: World) {
     let operator = world.daemon.ready()["operator_api_key"].as_str().unwrap().to_owned();
     let request = json!({"account": account, "email": "bob@customer.example"});
     let reply = invite(OPERATOR, &operator, &request).await;
-    assert_eq!((code(&envelope(&reply)), reply.header("ratelimit-limit")), ("success", None));
+    assert_eq!((outcome(&envelope(&reply)), reply.header("ratelimit-limit")), ("success", None));
 }
 
 async fn an_invitation_does_not_reveal_people_of_another_account(world: World) {
@@ -212,7 +213,7 @@ async fn the_command_line_invites_people(world: World) {
 async fn people_are_invited_by_mail_changed_and_removed(world: World) {
     let request = json!({"email": "Bob@Customer.example", "role": "admin"});
     let invited = call(&world, ACCOUNT, "users/invite", &request).await;
-    assert_eq!(code(&invited), "success", "{invited}");
+    assert_eq!(outcome(&invited), "success", "{invited}");
     assert_eq!(
         (&invited["data"]["email"], &invited["data"]["role"]),
         (&json!("bob@customer.example"), &json!("admin"))
@@ -252,17 +253,20 @@ async fn people_are_invited_by_mail_changed_and_removed(world: World) {
         call(&world, ACCOUNT, "users/update", &json!({"id": carl, "role": "member", "name": "Carl"})).await;
     assert_eq!((&changed["data"]["role"], &changed["data"]["version"]), (&json!("member"), &json!(2)));
     let late = json!({"id": carl, "role": "admin", "if_version": 1});
-    assert_eq!(code(&call(&world, ACCOUNT, "users/update", &late).await), "VersionConflict");
+    assert_eq!(outcome(&call(&world, ACCOUNT, "users/update", &late).await), "VersionConflict");
     let promote = json!({"id": carl, "operator": true});
-    assert_eq!(code(&call(&world, ACCOUNT, "users/update", &promote).await), "ValidationError");
-    assert_eq!(code(&call(&world, ACCOUNT, "users/remove", &json!({ "id": dev })).await), "ValidationError");
+    assert_eq!(outcome(&call(&world, ACCOUNT, "users/update", &promote).await), "ValidationError");
     assert_eq!(
-        code(&call(&world, OPERATOR, "users/update", &json!({"id": dev, "role": "member"})).await),
+        outcome(&call(&world, ACCOUNT, "users/remove", &json!({ "id": dev })).await),
+        "ValidationError"
+    );
+    assert_eq!(
+        outcome(&call(&world, OPERATOR, "users/update", &json!({"id": dev, "role": "member"})).await),
         "LastOwner"
     );
-    assert_eq!(code(&call(&world, ACCOUNT, "users/sessions", &json!({ "id": carl })).await), "success");
+    assert_eq!(outcome(&call(&world, ACCOUNT, "users/sessions", &json!({ "id": carl })).await), "success");
     let gone = json!({"id": carl, "session": 99});
-    assert_eq!(code(&call(&world, ACCOUNT, "users/revoke_session", &gone).await), "SessionNotFound");
+    assert_eq!(outcome(&call(&world, ACCOUNT, "users/revoke_session", &gone).await), "SessionNotFound");
 
     // Another account sees none of these people.
     let other =
@@ -273,13 +277,13 @@ async fn people_are_invited_by_mail_changed_and_removed(world: World) {
     for name in ["users/update", "users/remove", "users/sessions", "users/revoke_session"] {
         let foreign = call_with(&world, other, name, &json!({ "id": carl })).await;
         let unknown = call_with(&world, other, name, &json!({ "id": 999_999 })).await;
-        assert_eq!((code(&foreign), &foreign["data"]), ("UserNotFound", &unknown["data"]), "{name}");
+        assert_eq!((outcome(&foreign), &foreign["data"]), ("UserNotFound", &unknown["data"]), "{name}");
     }
     let invitation = json!({"id": invited["data"]["id"]});
-    assert_eq!(code(&call_with(&world, other, "users/uninvite", &invitation).await), "InvitationNotFound");
+    assert_eq!(outcome(&call_with(&world, other, "users/uninvite", &invitation).await), "InvitationNotFound");
 
-    assert_eq!(code(&call(&world, ACCOUNT, "users/uninvite", &invitation).await), "success");
-    assert_eq!(code(&call(&world, ACCOUNT, "users/remove", &json!({ "id": carl })).await), "success");
+    assert_eq!(outcome(&call(&world, ACCOUNT, "users/uninvite", &invitation).await), "success");
+    assert_eq!(outcome(&call(&world, ACCOUNT, "users/remove", &json!({ "id": carl })).await), "success");
     let log = call(&world, ACCOUNT, "account/audit", &json!({"limit": 100})).await["data"]["items"].clone();
     let names: Vec<&str> =
         log.as_array().unwrap().iter().rev().map(|entry| entry["operation"].as_str().unwrap()).collect();

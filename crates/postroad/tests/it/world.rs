@@ -21,16 +21,16 @@ use tempfile::TempDir;
 macro_rules! both_engines {
     ($($name:ident),+ $(,)?) => {$(
         mod $name {
-            use crate::world::{Engine, StartedOn};
+            use crate::world::{Engine, ScenarioParameter};
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                super::$name(StartedOn::engine(Engine::Sqlite)).await;
+                super::$name(ScenarioParameter::start_on_engine(Engine::Sqlite)).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                super::$name(StartedOn::engine(Engine::Postgres)).await;
+                super::$name(ScenarioParameter::start_on_engine(Engine::Postgres)).await;
             }
         }
     )+};
@@ -43,25 +43,25 @@ pub(crate) enum Engine {
     Postgres,
 }
 
-/// First parameter of a scenario of [`both_engines`].
-pub(crate) trait StartedOn {
-    fn engine(engine: Engine) -> Self;
+/// Parameter of a scenario of [`both_engines`]: the engine itself, or a world started on it.
+pub(crate) trait ScenarioParameter {
+    fn start_on_engine(engine: Engine) -> Self;
 }
 
-impl StartedOn for Engine {
-    fn engine(engine: Self) -> Self {
+impl ScenarioParameter for Engine {
+    fn start_on_engine(engine: Self) -> Self {
         engine
     }
 }
 
-impl StartedOn for World {
-    fn engine(engine: Engine) -> Self {
+impl ScenarioParameter for World {
+    fn start_on_engine(engine: Engine) -> Self {
         Self::start(engine)
     }
 }
 
 /// Arguments of `postroad dev` on any free ports.
-pub(crate) const DEV: [&str; 12] = [
+pub(crate) const DEV_ARGUMENTS: [&str; 12] = [
     "dev",
     "--json",
     "--http-port",
@@ -155,7 +155,7 @@ impl World {
         let daemon = if is_root {
             let setpriv =
                 ["--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"].map(OsStr::new);
-            let rest = [program().as_os_str()].into_iter().chain(DEV.map(OsStr::new));
+            let rest = [program().as_os_str()].into_iter().chain(DEV_ARGUMENTS.map(OsStr::new));
             let data_dir = [OsStr::new("--data-dir"), data_dir.as_os_str()];
             Daemon::start(Path::new("setpriv"), setpriv.into_iter().chain(rest).chain(data_dir), &[])
         } else {
@@ -421,9 +421,9 @@ impl World {
 }
 
 fn first_start(engine: Engine) -> &'static FirstStart {
-    static SQLITE: LazyLock<FirstStart> = LazyLock::new(|| FirstStart::of(program(), &DEV, None));
+    static SQLITE: LazyLock<FirstStart> = LazyLock::new(|| FirstStart::of(program(), &DEV_ARGUMENTS, None));
     static POSTGRES: LazyLock<FirstStart> =
-        LazyLock::new(|| FirstStart::of(program(), &DEV, Some(Database::create())));
+        LazyLock::new(|| FirstStart::of(program(), &DEV_ARGUMENTS, Some(Database::create())));
     match engine {
         Engine::Sqlite => &SQLITE,
         Engine::Postgres => &POSTGRES,
@@ -433,7 +433,7 @@ fn first_start(engine: Engine) -> &'static FirstStart {
 fn start_daemon(data_dir: &Path, envs: &[(String, String)]) -> Daemon {
     let envs: Vec<(&str, &str)> = envs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let data_dir = data_dir.to_str().expect("temporary folders have plain names");
-    Daemon::start(program(), DEV.into_iter().chain(["--data-dir", data_dir]), &envs)
+    Daemon::start(program(), DEV_ARGUMENTS.into_iter().chain(["--data-dir", data_dir]), &envs)
 }
 
 fn connect(daemon: &Daemon) -> (Client, String) {

@@ -3,19 +3,19 @@
 use postroad_testkit::Browser;
 use serde_json::json;
 
-use crate::site::{Site, pictures, server_of};
+use crate::service::{DevService, pictures, server_of};
 
 #[tokio::test]
 async fn figures_are_filtered_by_what_a_person_clicks() {
-    let site = Site::start();
+    let service = DevService::start();
     for tag in ["receipt", "receipt", "reset"] {
-        let id = site.send(json!({ "tag": tag })).await;
-        site.until(id, "Sent").await;
+        let id = service.send(json!({ "tag": tag })).await;
+        service.until_status(id, "Sent").await;
     }
-    let browser = site.browser().await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
     let page = format!("/servers/{server}/analytics");
-    browser.open(&site.url_of(&format!("{page}?by=tag"))).await;
+    browser.open(&service.url_of(&format!("{page}?by=tag"))).await;
     browser.until_text("receipt").await;
     assert_eq!(browser.text(".figure .value").await, "3");
     browser.click("table.rows tbody tr:first-child a").await;
@@ -36,8 +36,8 @@ async fn figures_are_filtered_by_what_a_person_clicks() {
     assert_eq!(browser.text(".figure .value").await, "1");
     assert_eq!(browser.console().await, [""; 0]);
 
-    let cookie = site.cookie().await;
-    let get = async |query: &str| site.get(&format!("{page}?{query}"), &cookie).await;
+    let cookie = service.sign_in().await;
+    let get = async |query: &str| service.get(&format!("{page}?{query}"), &cookie).await;
     let none = get("tag=%28none%29").await.text();
     assert!(none.contains("Nothing was counted in this range with these filters"), "{none}");
     let days = get("since=2026-01-01&until=2026-01-31&was=week&range=week").await.text();
@@ -56,21 +56,21 @@ async fn figures_are_filtered_by_what_a_person_clicks() {
     assert!(get("by=recipient_domain").await.text().contains("example.net"));
     let key = get("by=credential").await.text();
     assert!(key.contains("credential="), "the rows lead to the figures of one key: {key}");
-    let csv = get_csv(&site, &page, &cookie, "by=tag&also=recipient_provider&tag=reset").await;
+    let csv = get_csv(&service, &page, &cookie, "by=tag&also=recipient_provider&tag=reset").await;
     assert!(csv.starts_with("at,tag,recipient_provider,accepted"), "{csv}");
     assert!(csv.contains("\"reset\"") && !csv.contains("receipt"), "{csv}");
 }
 
 #[tokio::test]
 async fn figures_are_listed_by_time_and_compared_with_the_period_before() {
-    let site = Site::start();
+    let service = DevService::start();
     for _ in 0..3 {
-        let id = site.send(json!({})).await;
-        site.until(id, "Sent").await;
+        let id = service.send(json!({})).await;
+        service.until_status(id, "Sent").await;
     }
-    let browser = site.browser().await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/analytics?range=week"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/analytics?range=week"))).await;
     browser.click("#times summary").await;
     let row = browser.text("#times tbody tr").await;
     assert!(row.contains(&day_from_now(&browser, 0).await) && row.contains('3'), "{row}");
@@ -86,7 +86,7 @@ async fn figures_are_listed_by_time_and_compared_with_the_period_before() {
     assert!(titles[0][0].as_str().unwrap().contains(": 0 delivered"), "{titles:?}");
     // Tomorrow has no messages, and is compared with today.
     let day = day_from_now(&browser, 1).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/analytics?since={day}&until={day}"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/analytics?since={day}&until={day}"))).await;
     browser.until_text("before: 3 (−100 %)").await;
     assert_eq!(browser.console().await, [""; 0]);
 }
@@ -99,21 +99,21 @@ async fn day_from_now(browser: &Browser, days: u64) -> String {
 
 #[tokio::test]
 async fn a_tag_with_a_comma_can_be_clicked_and_recipient_domains_are_exported() {
-    let site = Site::start();
+    let service = DevService::start();
     for (tag, to) in [("news, weekly", "ann@example.net"), ("news", "bob@example.org")] {
-        let id = site.send(json!({ "tag": tag, "to": [to] })).await;
-        site.until(id, "Sent").await;
+        let id = service.send(json!({ "tag": tag, "to": [to] })).await;
+        service.until_status(id, "Sent").await;
     }
-    let browser = site.browser().await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
     let page = format!("/servers/{server}/analytics");
-    browser.open(&site.url_of(&format!("{page}?by=tag"))).await;
+    browser.open(&service.url_of(&format!("{page}?by=tag"))).await;
     browser.until_text("news, weekly").await;
     browser.click("table.rows a[href*='weekly']").await;
     browser.until(".chip").await;
     assert_eq!(browser.text(".figure .value").await, "1", "only its messages");
     assert!(browser.page_text().await.contains("Time to deliver, 90 %"));
-    let csv = get_csv(&site, &page, &site.cookie().await, "by=recipient_domain").await;
+    let csv = get_csv(&service, &page, &service.sign_in().await, "by=recipient_domain").await;
     assert!(csv.starts_with("recipient_domain,accepted"), "{csv}");
     assert!(csv.contains("\"example.net\"") && csv.contains("\"example.org\""), "{csv}");
     let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
@@ -122,12 +122,12 @@ async fn a_tag_with_a_comma_can_be_clicked_and_recipient_domains_are_exported() 
         assert_eq!(line.len(), lines[0].len(), "{csv}");
         assert_eq!(line[at("delivery_rate")], "1.000000", "{csv}");
     }
-    let csv = get_csv(&site, &page, &site.cookie().await, "by=tag").await;
+    let csv = get_csv(&service, &page, &service.sign_in().await, "by=tag").await;
     let times: Vec<&str> = csv.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
     assert_eq!(times[0], "seconds_p99", "{csv}");
     assert!(times[1..].iter().any(|time| time.parse().is_ok_and(|time: f64| time > 0.0)), "{csv}");
 }
 
-async fn get_csv(site: &Site, page: &str, cookie: &str, query: &str) -> String {
-    site.get(&format!("{page}/csv?{query}"), cookie).await.text()
+async fn get_csv(service: &DevService, page: &str, cookie: &str, query: &str) -> String {
+    service.get(&format!("{page}/csv?{query}"), cookie).await.text()
 }

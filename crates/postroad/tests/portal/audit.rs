@@ -3,25 +3,25 @@
 use serde_json::json;
 
 use crate::roles::{call, join};
-use crate::site::{Site, form_token, pictures};
+use crate::service::{DevService, form_token, pictures};
 
 #[tokio::test]
-async fn the_audit_log_names_people_keys_and_things_on_sqlite() {
-    the_audit_log_names_people_keys_and_things(Site::start()).await;
+async fn the_audit_log_names_people_keys_and_objects_on_sqlite() {
+    the_audit_log_names_people_keys_and_objects(DevService::start()).await;
 }
 
 #[tokio::test]
-async fn the_audit_log_names_people_keys_and_things_on_postgres() {
-    the_audit_log_names_people_keys_and_things(Site::start_on_postgres()).await;
+async fn the_audit_log_names_people_keys_and_objects_on_postgres() {
+    the_audit_log_names_people_keys_and_objects(DevService::start_on_postgres()).await;
 }
 
-async fn the_audit_log_names_people_keys_and_things(site: Site) {
-    let operator = site.cookie().await;
-    let (anna_id, anna) = join(&site, "anna", "admin").await;
+async fn the_audit_log_names_people_keys_and_objects(service: DevService) {
+    let operator = service.sign_in().await;
+    let (anna_id, anna) = join(&service, "anna", "admin").await;
     let send = async |cookie: &str, path: &str, fields: &str| {
-        let token = form_token(&site.get("/servers", cookie).await);
+        let token = form_token(&service.get("/servers", cookie).await);
         let headers = [("cookie", cookie), ("sec-fetch-site", "same-origin")];
-        let reply = site.post(path, &headers, &format!("csrf={token}&{fields}")).await;
+        let reply = service.post(path, &headers, &format!("csrf={token}&{fields}")).await;
         assert_eq!(reply.status, 303, "{path}: {}", reply.text());
         reply.headers["location"].to_str().unwrap().to_owned()
     };
@@ -30,16 +30,16 @@ async fn the_audit_log_names_people_keys_and_things(site: Site) {
     send(&anna, &format!("{staging}/domains"), "name=shop.example").await;
     send(&anna, &format!("{staging}/domains/shop.example/delete"), "").await;
     send(&anna, &format!("{staging}/domains"), "name=store.example").await;
-    let key = site.ready("account_api_key");
+    let key = service.ready("account_api_key");
     let staging_id: i64 = staging.rsplit('/').next().unwrap().parse().unwrap();
     let wanted = json!({ "server": staging_id, "name": "deploy" });
-    let made = call(&site, "x-account-api-key", &key, "credentials/create", &wanted).await;
+    let made = call(&service, "x-account-api-key", &key, "credentials/create", &wanted).await;
     let deploy = made["api_key"].as_str().unwrap();
     let template = json!({ "name": "Welcome", "alias": "welcome", "subject": "hi", "plain_body": "hi" });
-    call(&site, "x-server-api-key", deploy, "templates/create", &template).await;
+    call(&service, "x-server-api-key", deploy, "templates/create", &template).await;
 
-    let browser = site.browser().await;
-    browser.open(&site.url_of("/account/audit")).await;
+    let browser = service.signed_in_browser().await;
+    browser.open(&service.url_of("/account/audit")).await;
     browser.until("table.rows").await;
     let text = browser.page_text().await;
     for part in [
@@ -52,7 +52,7 @@ async fn the_audit_log_names_people_keys_and_things(site: Site) {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let page = site.get("/account/audit", &operator).await.text();
+    let page = service.get("/account/audit", &operator).await.text();
     assert!(
         page.contains(&format!("<a href=\"{staging}/domains/store.example\">domain store.example</a>")),
         "{page}"
@@ -68,33 +68,34 @@ async fn the_audit_log_names_people_keys_and_things(site: Site) {
     assert_eq!(page.matches("<small>person/accept_invitation</small>").count(), 1, "{page}");
 
     // Customers learn that the operator did something, but not from where.
-    let (_, bert) = join(&site, "bert", "admin").await;
+    let (_, bert) = join(&service, "bert", "admin").await;
     let suspended = json!({ "id": staging_id, "reason": "abuse" });
-    let operator_key = site.ready("operator_api_key");
-    call(&site, "x-operator-api-key", &operator_key, "servers/suspend", &suspended).await;
-    let page = site.get("/account/audit?operation=servers/suspend", &bert).await.text();
+    let operator_key = service.ready("operator_api_key");
+    call(&service, "x-operator-api-key", &operator_key, "servers/suspend", &suspended).await;
+    let page = service.get("/account/audit?operation=servers/suspend", &bert).await.text();
     assert!(page.contains("class=\"break\">operator</td>"), "{page}");
     assert!(!page.contains("from 127.0.0.1"), "{page}");
-    let page = site.get("/account/audit?operation=servers/suspend", &operator).await.text();
+    let page = service.get("/account/audit?operation=servers/suspend", &operator).await.text();
     assert!(page.contains("from 127.0.0.1"), "{page}");
 
     send(&operator, &format!("/account/people/{anna_id}/remove"), "").await;
-    let page = site.get("/account/audit", &operator).await.text();
+    let page = service.get("/account/audit", &operator).await.text();
     assert!(page.contains("anna@example.com, removed since"), "{page}");
     assert_eq!(browser.console().await, [""; 0]);
 }
 
 #[tokio::test]
 async fn the_audit_log_is_filtered_and_exported_as_lines_of_json() {
-    let site = Site::start();
-    let operator = site.cookie().await;
-    let (_, anna) = join(&site, "anna", "admin").await;
-    assert_eq!(site.submit("/servers", &anna, "name=staging&mode=live").await.status, 303);
-    let key = site.ready("account_api_key");
-    let server = call(&site, "x-account-api-key", &key, "servers/create", &json!({ "name": "by-key" })).await;
+    let service = DevService::start();
+    let operator = service.sign_in().await;
+    let (_, anna) = join(&service, "anna", "admin").await;
+    assert_eq!(service.submit("/servers", &anna, "name=staging&mode=live").await.status, 303);
+    let key = service.ready("account_api_key");
+    let server =
+        call(&service, "x-account-api-key", &key, "servers/create", &json!({ "name": "by-key" })).await;
     let has = async |query: &str| {
-        let page = site.get(&format!("/account/audit?{query}"), &operator).await.text();
-        let lines = site.get(&format!("/account/audit/export?{query}"), &operator).await;
+        let page = service.get(&format!("/account/audit?{query}"), &operator).await.text();
+        let lines = service.get(&format!("/account/audit/export?{query}"), &operator).await;
         assert_eq!(lines.headers["content-disposition"], "attachment; filename=\"audit.jsonl\"");
         let entries: Vec<serde_json::Value> =
             lines.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -117,35 +118,35 @@ async fn the_audit_log_is_filtered_and_exported_as_lines_of_json() {
     assert_eq!(has("since=2026-01-01&until=2090-01-01").await, [true, true]);
     assert_eq!(has("until=2026-01-01").await, [false, false]);
     for wrong in ["/account/audit/export?since=x", "/account/audit?subject_id=x"] {
-        assert_eq!(site.get(wrong, &operator).await.status, 422, "{wrong}");
+        assert_eq!(service.get(wrong, &operator).await.status, 422, "{wrong}");
     }
-    let browser = site.browser().await;
-    browser.open(&site.url_of("/account/audit?actor=user&since=2026-01-01")).await;
+    let browser = service.signed_in_browser().await;
+    browser.open(&service.url_of("/account/audit?actor=user&since=2026-01-01")).await;
     browser.until_text("server staging").await;
     browser.screenshot(&pictures().join("audit-filtered.png")).await;
     // The installation's own log: what belongs to no account.
     let pool = json!({ "name": "bulk", "shared": true });
-    call(&site, "x-operator-api-key", &site.ready("operator_api_key"), "ip_pools/create", &pool).await;
-    browser.open(&site.url_of("/operator/audit?subject=ip_pool")).await;
+    call(&service, "x-operator-api-key", &service.ready("operator_api_key"), "ip_pools/create", &pool).await;
+    browser.open(&service.url_of("/operator/audit?subject=ip_pool")).await;
     browser.until_text("ip_pools/create").await;
 }
 
 #[tokio::test]
 async fn the_audit_log_shows_what_one_person_or_key_did() {
-    let site = Site::start();
-    let (_, anna) = join(&site, "anna", "admin").await;
-    let (_, bert) = join(&site, "bert", "admin").await;
-    assert_eq!(site.submit("/servers", &anna, "name=annas&mode=live").await.status, 303);
-    assert_eq!(site.submit("/servers", &bert, "name=berts&mode=live").await.status, 303);
-    let key = site.ready("account_api_key");
-    call(&site, "x-account-api-key", &key, "servers/create", &json!({ "name": "robots" })).await;
-    let browser = site.browser().await;
-    browser.open(&site.url_of("/account/audit?operation=servers/create")).await;
+    let service = DevService::start();
+    let (_, anna) = join(&service, "anna", "admin").await;
+    let (_, bert) = join(&service, "bert", "admin").await;
+    assert_eq!(service.submit("/servers", &anna, "name=annas&mode=live").await.status, 303);
+    assert_eq!(service.submit("/servers", &bert, "name=berts&mode=live").await.status, 303);
+    let key = service.ready("account_api_key");
+    call(&service, "x-account-api-key", &key, "servers/create", &json!({ "name": "robots" })).await;
+    let browser = service.signed_in_browser().await;
+    browser.open(&service.url_of("/account/audit?operation=servers/create")).await;
     browser.until_text("annas").await;
     for (who, wanted, others) in
         [("anna@example.com", "annas", ["berts", "robots"]), ("account key", "robots", ["annas", "berts"])]
     {
-        browser.open(&site.url_of("/account/audit?operation=servers/create")).await;
+        browser.open(&service.url_of("/account/audit?operation=servers/create")).await;
         let link = format!(
             "[...document.querySelectorAll('td[data-label=Who] a')].find(a => a.textContent.includes('{who}')).click()"
         );
@@ -158,13 +159,13 @@ async fn the_audit_log_shows_what_one_person_or_key_did() {
     }
     browser.screenshot(&pictures().join("audit-one.png")).await;
     // The export has the same entries, and the cross removes the filter.
-    let cookie = site.cookie().await;
+    let cookie = service.sign_in().await;
     let query = browser.url().await.split_once('?').unwrap().1.to_owned();
-    let lines = site.get(&format!("/account/audit/export?{query}"), &cookie).await.text();
+    let lines = service.get(&format!("/account/audit/export?{query}"), &cookie).await.text();
     assert!(lines.contains("robots") && !lines.contains("annas"), "{lines}");
     browser.click(".chip a:last-child").await;
     browser.until_text("annas").await;
     // `actor_id` without `actor` is ignored.
-    let page = site.get("/account/audit?operation=servers/create&actor_id=1", &cookie).await.text();
+    let page = service.get("/account/audit?operation=servers/create&actor_id=1", &cookie).await.text();
     assert!(page.contains("annas") && page.contains("berts"), "{page}");
 }

@@ -3,18 +3,18 @@
 use serde_json::json;
 
 use crate::roles::{call, join};
-use crate::site::{Site, hidden, pictures};
+use crate::service::{DevService, hidden_field, pictures};
 
 #[tokio::test]
 async fn the_operator_sets_a_customer_up_in_the_browser() {
-    let site = Site::start();
-    let browser = site.browser().await;
-    browser.open(&site.url_of("/operator/accounts")).await;
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
+    browser.open(&service.url_of("/operator/accounts")).await;
     browser.fill("form.stack input[name=name]", "Shop Ltd").await;
     browser.click("form.stack button").await;
     browser.until_text("Nobody has joined yet").await;
     let url = browser.url().await;
-    let base = url.split("/people").next().unwrap().strip_prefix(&site.url).unwrap().to_owned();
+    let base = url.split("/people").next().unwrap().strip_prefix(&service.url).unwrap().to_owned();
     let id = base.rsplit('/').next().unwrap().to_owned();
     // Its first owner, by a link that the operator passes on.
     browser.fill("form.stack input[name=email]", "ada@shop.example").await;
@@ -25,16 +25,16 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     browser.screenshot(&pictures().join("operator-account-people.png")).await;
     let token = link.split_once("token=").unwrap().1;
     let form = format!("token={token}&name=Ada&password=a+road+of+seven+posts");
-    let joined = site.post("/invitation", &[("sec-fetch-site", "same-origin")], &form).await;
+    let joined = service.post("/invitation", &[("sec-fetch-site", "same-origin")], &form).await;
     assert_eq!(joined.status, 303, "{}", joined.text());
     let ada = joined.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-    browser.open(&site.url_of(&format!("{base}/people"))).await;
+    browser.open(&service.url_of(&format!("{base}/people"))).await;
     browser.until_text("ada@shop.example").await;
     // A server that sends from its own pool.
-    let cookie = site.cookie().await;
-    let pools = site.submit("/account/pools", &cookie, &format!("name=shop&account={id}")).await;
+    let cookie = service.sign_in().await;
+    let pools = service.submit("/account/pools", &cookie, &format!("name=shop&account={id}")).await;
     assert_eq!(pools.status, 303, "{}", pools.text());
-    browser.open(&site.url_of(&base)).await;
+    browser.open(&service.url_of(&base)).await;
     browser.click("main > details summary").await;
     browser.fill("form[action$='/servers'] input[name=name]", "production").await;
     browser
@@ -44,10 +44,10 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     browser.until_text("Created").await;
     browser.screenshot(&pictures().join("operator-account-filled.png")).await;
     assert!(browser.text("main").await.contains("production"));
-    let operator = site.ready("operator_api_key");
+    let operator = service.ready("operator_api_key");
     let account: i64 = id.parse().unwrap();
     let wanted = json!({ "account": account });
-    let servers = call(&site, "x-operator-api-key", &operator, "servers/list", &wanted).await;
+    let servers = call(&service, "x-operator-api-key", &operator, "servers/list", &wanted).await;
     assert!(!servers["items"][0]["ip_pool"].is_null(), "{servers}");
     // A key of the account, shown once.
     browser.click(".tabs a[href$='/keys']").await;
@@ -55,7 +55,7 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     browser.click("form.stack > button").await;
     browser.until_text("Copy the key now").await;
     let key = browser.text(".secret").await;
-    let own = call(&site, "x-account-api-key", &key, "account/get", &json!({})).await;
+    let own = call(&service, "x-account-api-key", &key, "account/get", &json!({})).await;
     assert_eq!(own["name"], "Shop Ltd");
     // A domain that all servers of the account send from, verified by the operator.
     browser.click(".tabs a[href$='/domains']").await;
@@ -66,27 +66,27 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     browser.click("#operator summary").await;
     browser.click("form[action$='/set_verified'] button").await;
     browser.until_text("by the operator").await;
-    let domains = call(&site, "x-account-api-key", &key, "domains/list", &json!({})).await;
+    let domains = call(&service, "x-account-api-key", &key, "domains/list", &json!({})).await;
     assert_eq!(domains["items"][0]["name"], "shop.example", "{domains}");
-    browser.open(&site.url_of(&format!("{base}/domains"))).await;
+    browser.open(&service.url_of(&format!("{base}/domains"))).await;
     browser.until_text("shop.example").await;
     assert!(browser.text(".tabs [aria-current]").await.contains("Domains"));
     // Suspended with a reason: the owner is locked out.
-    browser.open(&site.url_of(&base)).await;
+    browser.open(&service.url_of(&base)).await;
     browser.fill("form[action$='/suspend'] input[name=reason]", "unpaid").await;
     browser.click("form[action$='/suspend'] button").await;
     browser.until_text("unpaid").await;
-    assert_eq!(site.get("/servers", &ada).await.status, 303);
+    assert_eq!(service.get("/servers", &ada).await.status, 303);
     // The operator reads the audit log of her account.
-    browser.open(&site.url_of(&format!("{base}/audit"))).await;
+    browser.open(&service.url_of(&format!("{base}/audit"))).await;
     browser.until_text("accounts/suspend").await;
     let log = browser.page_text().await;
     for operation in ["users/invite", "servers/create", "account_keys/create"] {
         assert!(log.contains(operation), "{operation}: {log}");
     }
-    let resumed = site.submit(&format!("{base}/resume"), &cookie, "").await;
+    let resumed = service.submit(&format!("{base}/resume"), &cookie, "").await;
     assert_eq!(resumed.status, 303);
-    assert_eq!(site.get("/servers", &ada).await.status, 200, "she is let in again");
+    assert_eq!(service.get("/servers", &ada).await.status, 200, "she is let in again");
     // She sees nothing of others, and none of the operator's pages.
     for path in [
         "/operator/accounts/1/people",
@@ -95,28 +95,29 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
         "/operator/accounts/1/domains/common.example/zone",
         "/operator/audit",
     ] {
-        assert_eq!(site.get(path, &ada).await.status, 403, "{path}");
+        assert_eq!(service.get(path, &ada).await.status, 403, "{path}");
     }
 }
 
 #[tokio::test]
 async fn accounts_servers_people_and_pools_are_found_by_name_and_state() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let operator = site.ready("operator_api_key");
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let operator = service.ready("operator_api_key");
     let by_operator =
-        async |path: &str, body| call(&site, "x-operator-api-key", &operator, path, &body).await;
+        async |path: &str, body| call(&service, "x-operator-api-key", &operator, path, &body).await;
     let bad = by_operator("accounts/create", json!({ "name": "bad" })).await["id"].clone();
     by_operator("accounts/create", json!({ "name": "good" })).await;
     by_operator("accounts/suspend", json!({ "id": bad, "reason": "spam" })).await;
-    let account = site.ready("account_api_key");
-    let by_account = async |path: &str, body| call(&site, "x-account-api-key", &account, path, &body).await;
+    let account = service.ready("account_api_key");
+    let by_account =
+        async |path: &str, body| call(&service, "x-account-api-key", &account, path, &body).await;
     let bad = by_account("servers/create", json!({ "name": "bad" })).await["id"].clone();
     by_account("servers/create", json!({ "name": "good" })).await;
     by_account("servers/suspend", json!({ "id": bad, "reason": "spam" })).await;
     for list in ["/operator/accounts", "/servers"] {
         let has = async |query: &str| {
-            let page = site.get(&format!("{list}?{query}"), &cookie).await.text();
+            let page = service.get(&format!("{list}?{query}"), &cookie).await.text();
             let (_, main) = page.split_once("<main").unwrap();
             ["bad", "good"].map(|name| main.contains(&format!("\">{name}</a>")))
         };
@@ -129,10 +130,10 @@ async fn accounts_servers_people_and_pools_are_found_by_name_and_state() {
             assert_eq!(has(&format!("q={none}")).await, [false, false], "{list}: {none}");
         }
     }
-    join(&site, "rita", "read-only").await;
-    join(&site, "max", "member").await;
+    join(&service, "rita", "read-only").await;
+    join(&service, "max", "member").await;
     let people = async |query: &str| {
-        let page = site.get(&format!("/account/people?{query}"), &cookie).await.text();
+        let page = service.get(&format!("/account/people?{query}"), &cookie).await.text();
         ["rita@example.com", "max@example.com"].map(|email| page.contains(&format!("<small>{email}")))
     };
     assert_eq!(people("role=read-only").await, [true, false]);
@@ -141,7 +142,7 @@ async fn accounts_servers_people_and_pools_are_found_by_name_and_state() {
     by_operator("ip_pools/create", json!({ "name": "bulk", "shared": true })).await;
     by_operator("ip_pools/create", json!({ "name": "own", "account": 1 })).await;
     let pools = async |query: &str| {
-        let page = site.get(&format!("/account/pools?{query}"), &cookie).await.text();
+        let page = service.get(&format!("/account/pools?{query}"), &cookie).await.text();
         ["bulk", "own"].map(|name| page.contains(&format!("<h2>{name}")))
     };
     assert_eq!(pools("shared=yes").await, [true, false]);
@@ -151,18 +152,18 @@ async fn accounts_servers_people_and_pools_are_found_by_name_and_state() {
 
 #[tokio::test]
 async fn ceilings_of_a_server_are_set_by_its_account_and_the_operator() {
-    let site = Site::start();
-    let operator = site.cookie().await;
-    let server = site.server_path(&operator).await;
-    let (_, admin) = join(&site, "admin", "admin").await;
+    let service = DevService::start();
+    let operator = service.sign_in().await;
+    let server = service.server_path(&operator).await;
+    let (_, admin) = join(&service, "admin", "admin").await;
     let settings = format!("{server}/settings");
-    let set = async |cookie: &str, fields: &str| {
-        let version = hidden(&site.get(&settings, cookie).await.text(), "version");
-        site.submit(&format!("{server}/ceilings"), cookie, &format!("version={version}&{fields}")).await
+    let save_ceilings = async |cookie: &str, fields: &str| {
+        let version = hidden_field(&service.get(&settings, cookie).await.text(), "version");
+        service.submit(&format!("{server}/ceilings"), cookie, &format!("version={version}&{fields}")).await
     };
-    assert_eq!(set(&operator, "hourly_limit=1000&send_rate=10%2Fs").await.status, 303);
-    assert_eq!(set(&admin, "hourly_limit=500&messages_days=30").await.status, 303);
-    let page = site.get(&settings, &admin).await.text();
+    assert_eq!(save_ceilings(&operator, "hourly_limit=1000&send_rate=10%2Fs").await.status, 303);
+    assert_eq!(save_ceilings(&admin, "hourly_limit=500&messages_days=30").await.status, 303);
+    let page = service.get(&settings, &admin).await.text();
     assert!(page.contains("At most: ") && page.contains("500 messages an hour"), "{page}");
     assert!(page.contains("messages kept 30 days") && page.contains("send rate 10/s"), "{page}");
     // The account and the operator each see and change their own ceilings.
@@ -171,26 +172,27 @@ async fn ceilings_of_a_server_are_set_by_its_account_and_the_operator() {
         form.split("name=\"hourly_limit\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     };
     assert_eq!(own_limit(&page), "500");
-    assert_eq!(own_limit(&site.get(&settings, &operator).await.text()), "1000");
-    let wrong = set(&admin, "hourly_limit=many").await;
+    assert_eq!(own_limit(&service.get(&settings, &operator).await.text()), "1000");
+    let wrong = save_ceilings(&admin, "hourly_limit=many").await;
     assert!(wrong.status == 422 && wrong.text().contains("should be a number"), "{}", wrong.text());
     // The settings stay within the ceilings.
-    let key = site.ready("api_key");
+    let key = service.ready("api_key");
     let change = json!({ "hourly_limit": 800 });
-    let refused = site.client.post_json("/api/v1/server/update", Some(&key), &change).await.unwrap().json();
+    let refused =
+        service.client.post_json("/api/v1/server/update", Some(&key), &change).await.unwrap().json();
     assert_eq!(refused["status"], "error", "{refused}");
-    let browser = site.browser().await;
-    browser.open(&site.url_of(&settings)).await;
+    let browser = service.signed_in_browser().await;
+    browser.open(&service.url_of(&settings)).await;
     browser.click("#ceilings summary").await;
     browser.screenshot(&pictures().join("settings-ceilings.png")).await;
 }
 
 #[tokio::test]
 async fn all_servers_of_a_customer_are_listed_and_deleted_ones_restored() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let operator = site.ready("operator_api_key");
-    let call = async |path: &str, body| call(&site, "x-operator-api-key", &operator, path, &body).await;
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let operator = service.ready("operator_api_key");
+    let call = async |path: &str, body| call(&service, "x-operator-api-key", &operator, path, &body).await;
     let account = call("accounts/create", json!({ "name": "Customer" })).await["id"].clone();
     let mut last = json!(0);
     for number in 0..101 {
@@ -198,15 +200,15 @@ async fn all_servers_of_a_customer_are_listed_and_deleted_ones_restored() {
         last = call("servers/create", server).await["id"].clone();
     }
     let page = format!("/operator/accounts/{account}");
-    let first = site.get(&page, &cookie).await.text();
+    let first = service.get(&page, &cookie).await.text();
     assert!(first.contains(">server-99.<") && !first.contains(">server-100.<"), "{first}");
     let next = first.split("rel=\"next\"").next().unwrap().rsplit("href=\"").next().unwrap();
-    let second = site.get(&format!("{page}{}", next.split('"').next().unwrap()), &cookie).await.text();
+    let second = service.get(&format!("{page}{}", next.split('"').next().unwrap()), &cookie).await.text();
     assert!(second.contains(">server-100.<") && !second.contains(">server-99.<"), "{second}");
-    let deleted = site.submit(&format!("/servers/{last}/delete"), &cookie, "name=server-100.").await;
+    let deleted = service.submit(&format!("/servers/{last}/delete"), &cookie, "name=server-100.").await;
     assert_eq!(deleted.status, 303, "{}", deleted.text());
-    let list = site.get(&page, &cookie).await.text();
+    let list = service.get(&page, &cookie).await.text();
     assert!(list.contains("Deleted servers") && list.contains(&format!("/servers/{last}/restore")), "{list}");
-    assert_eq!(site.submit(&format!("/servers/{last}/restore"), &cookie, "").await.status, 303);
-    assert!(!site.get(&page, &cookie).await.text().contains("Deleted servers"));
+    assert_eq!(service.submit(&format!("/servers/{last}/restore"), &cookie, "").await.status, 303);
+    assert!(!service.get(&page, &cookie).await.text().contains("Deleted servers"));
 }

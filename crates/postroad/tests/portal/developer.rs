@@ -1,17 +1,17 @@
-//! `postroad dev` opened without its link: a button signs in, on the same machine and from its own page only.
+//! The button that signs in at `postroad dev` without a link: only on the same machine, and only from its own page.
 
 use postroad_testkit::{Browser, Daemon, http::Client};
 use tempfile::TempDir;
 
-use crate::site::{Serving, Site, pictures, program};
+use crate::service::{DevService, FreshService, pictures, program};
 
-const OWN: (&str, &str) = ("sec-fetch-site", "same-origin");
+const SAME_ORIGIN: (&str, &str) = ("sec-fetch-site", "same-origin");
 
 #[tokio::test]
 async fn a_button_signs_in_the_developer() {
-    let site = Site::start();
+    let service = DevService::start();
     let browser = Browser::start().await;
-    browser.open(&site.url_of("/account/you")).await;
+    browser.open(&service.url_of("/account/you")).await;
     browser.until_text("Continue as the developer").await;
     assert!(!browser.page_text().await.contains("terminal"));
     browser.screenshot(&pictures().join("sign-in-dev.png")).await;
@@ -27,7 +27,7 @@ async fn a_button_signs_in_the_developer() {
 
 #[tokio::test]
 async fn the_button_is_refused_for_other_sites_and_hosts() {
-    let site = Site::start();
+    let service = DevService::start();
     let path = "/sign_in/developer";
     for headers in [
         &[][..],
@@ -36,32 +36,31 @@ async fn the_button_is_refused_for_other_sites_and_hosts() {
         &[("origin", "http://evil.example")],
         &[("origin", "null")],
         // A name that an attacker points at 127.0.0.1.
-        &[OWN, ("host", "evil.example")],
+        &[SAME_ORIGIN, ("host", "evil.example")],
         &[("host", "evil.example"), ("origin", "http://evil.example")],
     ] {
-        let reply = site.post(path, headers, "next=/").await;
+        let reply = service.post(path, headers, "next=/").await;
         assert_eq!(reply.status, 403, "{headers:?}");
         assert!(!reply.headers.contains_key("set-cookie"), "{headers:?}");
     }
     // The path takes no GET: an image or a frame of another site cannot open it.
-    assert_eq!(site.get(path, "").await.status, 404);
-    let reply = site.post(path, &[OWN], "next=//evil.example/").await;
+    assert_eq!(service.get(path, "").await.status, 404);
+    let reply = service.post(path, &[SAME_ORIGIN], "next=//evil.example/").await;
     assert_eq!((reply.status, reply.headers["location"].to_str().unwrap()), (303, "/"));
     assert!(reply.headers.contains_key("set-cookie"));
 }
 
 #[tokio::test]
-async fn serve_has_no_such_button() {
+async fn serve_has_no_button_for_the_developer() {
     // With and without an inbox of caught mail.
     for more in ["[delivery]\ncatch_all = \"on\"\n", ""] {
-        let page = Serving::start(more).client.get("/sign_in").await.unwrap().text();
+        let page = FreshService::start(more).client.get("/sign_in").await.unwrap().text();
         assert!(page.contains("Password") && !page.contains("developer"), "{page}");
         assert!(!page.contains("postroad dev"), "{page}");
     }
-    let serving = Serving::start("");
-    let headers = [("content-type", "application/x-www-form-urlencoded"), OWN];
-    let sent =
-        serving.client.request("POST".parse().unwrap(), "/sign_in/developer", &headers, "next=/".into());
+    let fresh = FreshService::start("");
+    let headers = [("content-type", "application/x-www-form-urlencoded"), SAME_ORIGIN];
+    let sent = fresh.client.request("POST".parse().unwrap(), "/sign_in/developer", &headers, "next=/".into());
     let reply = sent.await.unwrap();
     assert_eq!(reply.status, 404);
     assert!(!reply.headers.contains_key("set-cookie"));
@@ -85,7 +84,7 @@ async fn other_machines_get_no_button() {
             client.request("GET".parse().unwrap(), "/sign_in", &[from], "".into()).await.unwrap().text();
         assert_eq!(page.contains("Continue as the developer"), status == 303, "{address}: {page}");
         assert_eq!(page.contains("the link that its terminal shows"), status == 404, "{address}: {page}");
-        let headers = [from, OWN, ("content-type", "application/x-www-form-urlencoded")];
+        let headers = [from, SAME_ORIGIN, ("content-type", "application/x-www-form-urlencoded")];
         let sent = client.request("POST".parse().unwrap(), "/sign_in/developer", &headers, "next=/".into());
         assert_eq!(sent.await.unwrap().status, status, "{address}");
     }

@@ -9,7 +9,7 @@ use postroad_testkit::smtp_peer::Script;
 use postroad_testkit::{Browser, DnsServer, PYTHON_VARIABLE, SmtpPeer, WebhookCatcher};
 use serde_json::json;
 
-use crate::site::{Serving, Site, pictures, server_of};
+use crate::service::{DevService, FreshService, pictures, server_of};
 
 /// Time limit of a whole first run, including the start of the browser.
 const FIRST_RUN_TIME_MAX: Duration = Duration::from_mins(1);
@@ -46,25 +46,25 @@ impl Outside {
 async fn from_an_empty_folder_to_a_received_webhook_within_a_minute() {
     let outside = Outside::start();
     let begun = Instant::now();
-    let serving = Serving::start(&outside.configuration());
+    let fresh = FreshService::start(&outside.configuration());
     let browser = Browser::start().await;
-    set_up(&serving, &browser).await;
+    set_up(&fresh, &browser).await;
     let server = create_server(&browser).await;
     let key = create_key(&browser).await;
 
     // Nothing can be sent yet, and the answer says why.
-    let refused = send(&serving, &key).await;
+    let refused = send(&fresh, &key).await;
     assert_eq!(refused["data"]["code"], "UnauthenticatedFromAddress", "{refused}");
     browser.until_text("Waiting for your first message").await;
 
     // The key's page stays open while the domain is set up in another tab.
     let key_page = browser.new_tab().await;
-    let overview = serving.url_of(&format!("/servers/{server}"));
+    let overview = fresh.url_of(&format!("/servers/{server}"));
     assert_eq!(steps_done(&browser, &overview).await, 1, "the key is ticked");
-    verify_domain(&serving, &browser, server, &outside.dns).await;
+    verify_domain(&fresh, &browser, server, &outside.dns).await;
     assert_eq!(steps_done(&browser, &overview).await, 2, "and the domain");
 
-    let accepted = send(&serving, &key).await;
+    let accepted = send(&fresh, &key).await;
     assert_eq!(accepted["status"], "success", "{accepted}");
     // Nobody loads a page again: the checklist ticks itself, and the panel becomes the timeline.
     browser.until(".checklist li:nth-child(3).done").await;
@@ -78,8 +78,8 @@ async fn from_an_empty_folder_to_a_received_webhook_within_a_minute() {
     let bytes = String::from_utf8_lossy(&received[0].bytes).into_owned();
     assert!(bytes.contains("Subject: First one") && bytes.contains(&format!("d={DOMAIN}")), "{bytes}");
 
-    add_webhook(&serving, &browser, server, &outside.webhooks).await;
-    send(&serving, &key).await;
+    add_webhook(&fresh, &browser, server, &outside.webhooks).await;
+    send(&fresh, &key).await;
     outside.webhooks.wait_until("/events", Duration::from_secs(20), |all| {
         let is_ours = |event: &serde_json::Value| {
             event["type"] == "message.delivered" && event["data"]["message"]["subject"] == "First one"
@@ -99,8 +99,8 @@ async fn from_an_empty_folder_to_a_received_webhook_within_a_minute() {
     assert!(took < FIRST_RUN_TIME_MAX, "the first run took {took:?}");
 }
 
-async fn set_up(serving: &Serving, browser: &Browser) {
-    browser.open(&serving.set_up_link).await;
+async fn set_up(fresh: &FreshService, browser: &Browser) {
+    browser.open(&fresh.set_up_link).await;
     browser.fill("input[name=account]", "Shop Ltd").await;
     browser.fill("input[name=email]", "owner@shop.example").await;
     browser.fill("input[name=password]", "a road of seven posts").await;
@@ -139,10 +139,10 @@ async fn create_key(browser: &Browser) -> String {
 /// for tests.
 #[tokio::test]
 async fn snippets_of_a_new_key_send_a_first_message() {
-    let site = Site::start();
-    let browser = site.browser().await;
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/keys"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/keys"))).await;
     browser.fill("form.card.stack input[name=name]", "snippets").await;
     browser.click("form.card.stack > button").await;
     browser.until_text("they are not shown again").await;
@@ -166,18 +166,18 @@ async fn snippets_of_a_new_key_send_a_first_message() {
         assert!(output.status.success(), "{name}: {text}{error}\nof {code}");
         assert!(text.contains("success") || text.contains("queued as"), "{name}: {text}{error}\nof {code}");
         let arrived = format!("/dev/messages/wait?to={person}&subject=First+message&timeout=20");
-        let reply = site.client.get(&arrived).await.unwrap();
+        let reply = service.client.get(&arrived).await.unwrap();
         assert_eq!(reply.status, 200, "{name}: {}", reply.text());
-        let cleared = site.client.request(Method::DELETE, "/dev/messages", &[], Vec::new().into()).await;
+        let cleared = service.client.request(Method::DELETE, "/dev/messages", &[], Vec::new().into()).await;
         assert!(cleared.unwrap().status < 300, "{name}");
     }
 }
 
-async fn send(serving: &Serving, key: &str) -> serde_json::Value {
+async fn send(fresh: &FreshService, key: &str) -> serde_json::Value {
     let message = json!({
         "to": ["ann@example.net"], "from": format!("hello@{DOMAIN}"), "subject": "First one", "plain_body": "It works.",
     });
-    serving.client.post_json("/api/v1/send/message", Some(key), &message).await.unwrap().json()
+    fresh.client.post_json("/api/v1/send/message", Some(key), &message).await.unwrap().json()
 }
 
 async fn steps_done(browser: &Browser, overview: &str) -> usize {
@@ -188,15 +188,15 @@ async fn steps_done(browser: &Browser, overview: &str) -> usize {
 }
 
 /// Adds the domain, publishes the records of its zone file, and has them checked.
-async fn verify_domain(serving: &Serving, browser: &Browser, server: i64, dns: &DnsServer) {
-    let domains = serving.url_of(&format!("/servers/{server}/domains"));
+async fn verify_domain(fresh: &FreshService, browser: &Browser, server: i64, dns: &DnsServer) {
+    let domains = fresh.url_of(&format!("/servers/{server}/domains"));
     browser.open(&domains).await;
     browser.fill("input[name=name]", DOMAIN).await;
     browser.click("form.stack > button").await;
     browser.until_text("Not verified").await;
     browser.until_text("_domainkey.shop.test").await;
     browser.screenshot(&pictures().join("first-domain.png")).await;
-    share_records(serving, browser).await;
+    share_records(fresh, browser).await;
     let download = format!(
         "const done = arguments[arguments.length - 1]; \
          fetch('/servers/{server}/domains/{DOMAIN}/zone').then(answer => answer.text()).then(done);"
@@ -208,18 +208,18 @@ async fn verify_domain(serving: &Serving, browser: &Browser, server: i64, dns: &
 }
 
 /// The person who edits the DNS sees the records without signing in.
-async fn share_records(serving: &Serving, browser: &Browser) {
+async fn share_records(fresh: &FreshService, browser: &Browser) {
     browser.click("form[action$='/share'] button").await;
     browser.until_text("Send this link to whoever edits the DNS").await;
     let link = browser.text("section.card .secret").await;
     let path = format!("/dns/{}", link.split_once("/dns/").unwrap().1);
-    let shared = serving.client.get(&path).await.unwrap();
+    let shared = fresh.client.get(&path).await.unwrap();
     assert_eq!(shared.status, 200, "{}", shared.text());
     assert!(shared.text().contains(&format!("DNS records of {DOMAIN}")), "{}", shared.text());
 }
 
-async fn add_webhook(serving: &Serving, browser: &Browser, server: i64, receiver: &WebhookCatcher) {
-    browser.open(&serving.url_of(&format!("/servers/{server}/webhooks"))).await;
+async fn add_webhook(fresh: &FreshService, browser: &Browser, server: i64, receiver: &WebhookCatcher) {
+    browser.open(&fresh.url_of(&format!("/servers/{server}/webhooks"))).await;
     browser.fill("input[name=url]", &receiver.url("/events")).await;
     browser.click("form.stack > button").await;
     browser.until_text("Copy the secret now").await;
@@ -228,17 +228,17 @@ async fn add_webhook(serving: &Serving, browser: &Browser, server: i64, receiver
 
 /// The service is at a loopback address, and its configuration allows webhooks to public addresses only.
 #[tokio::test]
-async fn a_webhook_to_an_inspector_works_in_serve_and_to_nothing_else_of_the_service() {
-    let serving = Serving::start("");
+async fn webhooks_reach_an_inspector_but_nothing_else_of_the_service() {
+    let fresh = FreshService::start("");
     let browser = Browser::start().await;
-    set_up(&serving, &browser).await;
+    set_up(&fresh, &browser).await;
     let server = create_server(&browser).await;
-    let inspector = serving.url_of(&format!("/servers/{server}/webhooks/inspector"));
+    let inspector = fresh.url_of(&format!("/servers/{server}/webhooks/inspector"));
     browser.open(&inspector).await;
     browser.click(".empty button").await;
     browser.until_text("Waiting for a request").await;
     let address = browser.text("main .secret").await;
-    assert!(address.starts_with(&format!("{}/inspect/", serving.url)), "{address}");
+    assert!(address.starts_with(&format!("{}/inspect/", fresh.url)), "{address}");
     browser.click("form[action$='/webhooks'] button").await;
     browser.until_text("Copy the secret now").await;
     browser.click("form[action$='/test'] button").await;
@@ -251,13 +251,13 @@ async fn a_webhook_to_an_inspector_works_in_serve_and_to_nothing_else_of_the_ser
     let other = WebhookCatcher::start();
     let token = address.rsplit('/').next().unwrap();
     for url in [
-        serving.url_of("/sign_in"),
-        serving.url_of("/inspect/"),
-        serving.url_of(&format!("/inspect/{token}/more")),
-        serving.url_of("/api/v1/openapi.json"),
+        fresh.url_of("/sign_in"),
+        fresh.url_of("/inspect/"),
+        fresh.url_of(&format!("/inspect/{token}/more")),
+        fresh.url_of("/api/v1/openapi.json"),
         other.url(&format!("/inspect/{token}")),
     ] {
-        browser.open(&serving.url_of(&format!("/servers/{server}/webhooks"))).await;
+        browser.open(&fresh.url_of(&format!("/servers/{server}/webhooks"))).await;
         browser.fill("form.stack input[name=url]", &url).await;
         browser.click("form.stack > button").await;
         browser.until_text("Copy the secret now").await;
@@ -269,41 +269,41 @@ async fn a_webhook_to_an_inspector_works_in_serve_and_to_nothing_else_of_the_ser
 
 #[tokio::test]
 async fn first_run_of_dev_on_sqlite() {
-    first_run(Site::start()).await;
+    first_run(DevService::start()).await;
 }
 
 #[tokio::test]
 async fn first_run_of_dev_on_postgres() {
-    first_run(Site::start_on_postgres()).await;
+    first_run(DevService::start_on_postgres()).await;
 }
 
 /// The same with `postroad dev`, which signs in by its link and catches what it sends.
-async fn first_run(site: Site) {
+async fn first_run(service: DevService) {
     let begun = Instant::now();
-    let browser = site.browser().await;
-    browser.open(&site.url_of("/servers")).await;
+    let browser = service.signed_in_browser().await;
+    browser.open(&service.url_of("/servers")).await;
     let server = create_server(&browser).await;
     let key = create_key(&browser).await;
     let smtp =
         "return [...document.querySelectorAll('.snippets details')].map(one => one.textContent).join()";
     let smtp = browser.run(smtp).await.as_str().unwrap().to_owned();
-    let port = site.ready_smtp_port();
+    let port = service.starttls_port();
     assert!(smtp.contains("SMTP (swaks)") && smtp.contains(&port.to_string()), "{port}: {smtp}");
 
-    browser.open(&site.url_of(&format!("/servers/{server}/domains"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/domains"))).await;
     browser.fill("input[name=name]", DOMAIN).await;
     browser.click("form.stack > button").await;
     browser.until_text("_domainkey.shop.test").await;
-    assert_eq!(site.post(&format!("/dev/dns/{DOMAIN}"), &[], "").await.status, 200);
+    assert_eq!(service.post(&format!("/dev/dns/{DOMAIN}"), &[], "").await.status, 200);
     browser.click("form[action$='/verify'] button").await;
     browser.until(".state .badge.good").await;
 
-    browser.open(&site.url_of(&format!("/servers/{server}/first_message"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/first_message"))).await;
     browser.until_text("Waiting for your first message").await;
     let message = json!({
         "to": ["ann@example.net"], "from": format!("hello@{DOMAIN}"), "subject": "First one", "plain_body": "It works.",
     });
-    let id = site.send_with(&key, &message).await[0];
+    let id = service.send_with(&key, &message).await[0];
     // The panel turns into the timeline without a reload.
     browser.until_text("First one").await;
     browser.until_text("Delivered").await;
@@ -312,14 +312,14 @@ async fn first_run(site: Site) {
     browser.until_text(&id.to_string()).await;
 
     let catcher = WebhookCatcher::start();
-    browser.open(&site.url_of(&format!("/servers/{server}/webhooks"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/webhooks"))).await;
     browser.fill("input[name=url]", &catcher.url("/events")).await;
     browser.click("form.stack > button").await;
     browser.until_text("Copy the secret now").await;
     browser.click("form[action$='/test'] button").await;
     browser.until_text("The sample").await;
     assert_eq!(catcher.wait_for("/events", 1)[0].json()["type"], "message.delivered");
-    site.send_with(&key, &message).await;
+    service.send_with(&key, &message).await;
     catcher.wait_until("/events", Duration::from_secs(20), |all| {
         all.iter().any(|received| received.json()["data"]["message"]["subject"] == "First one")
     });
@@ -327,16 +327,16 @@ async fn first_run(site: Site) {
     browser.until_text("message.accepted").await;
 
     // Without a receiver, the inspector shows what is posted.
-    browser.open(&site.url_of(&format!("/servers/{server}/webhooks/inspector"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/webhooks/inspector"))).await;
     browser.click(".empty button").await;
     browser.until_text("Waiting for a request").await;
     browser.click("form[action$='/webhooks'] button").await;
     browser.until_text("Copy the secret now").await;
-    site.send_with(&key, &message).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/webhooks/inspector"))).await;
+    service.send_with(&key, &message).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/webhooks/inspector"))).await;
     browser.until_text("message.").await;
 
-    browser.open(&site.url_of(&format!("/servers/{server}"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}"))).await;
     browser.until_text("Last 24 hours").await;
     assert!(!browser.has(".checklist").await, "every step is done");
     assert_eq!(browser.console().await, [""; 0]);

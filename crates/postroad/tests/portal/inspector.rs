@@ -9,26 +9,26 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::roles::{call, join};
-use crate::site::Site;
+use crate::service::DevService;
 
 /// Opens the inspector of the first server; returns the paths of its page and of its URL.
-async fn open_inspector(site: &Site, cookie: &str) -> (String, String) {
-    let page = format!("{}/webhooks/inspector", site.server_path(cookie).await);
-    assert_eq!(site.submit(&page, cookie, "").await.status, 303);
-    let text = site.get(&page, cookie).await.text();
+async fn open_inspector(service: &DevService, cookie: &str) -> (String, String) {
+    let page = format!("{}/webhooks/inspector", service.server_path(cookie).await);
+    assert_eq!(service.submit(&page, cookie, "").await.status, 303);
+    let text = service.get(&page, cookie).await.text();
     let (_, rest) = text.split_once("/inspect/").expect("the page shows the URL");
     let token = rest.split('<').next().unwrap();
     (page, format!("/inspect/{token}"))
 }
 
 #[tokio::test]
-async fn a_request_to_one_node_is_shown_by_the_pages_of_all() {
-    let site = Site::start_on_postgres();
-    let second = site.start_beside();
-    let cookie = site.cookie().await;
-    let (page, address) = open_inspector(&site, &cookie).await;
-    let browser = site.browser().await;
-    browser.open(&site.url_of(&page)).await;
+async fn a_request_to_one_node_is_shown_on_the_pages_of_all_nodes() {
+    let service = DevService::start_on_postgres();
+    let second = service.start_beside();
+    let cookie = service.sign_in().await;
+    let (page, address) = open_inspector(&service, &cookie).await;
+    let browser = service.signed_in_browser().await;
+    browser.open(&service.url_of(&page)).await;
     browser.until_text("Waiting for a request").await;
     assert_eq!(second.post(&address, &[], "from=the-other-node\0").await.status, 200);
     browser.until_text("the-other-node").await;
@@ -41,13 +41,13 @@ async fn a_request_to_one_node_is_shown_by_the_pages_of_all() {
 }
 
 #[tokio::test]
-async fn a_flood_of_requests_is_refused_for_a_moment() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let (_, address) = open_inspector(&site, &cookie).await;
+async fn requests_beyond_the_rate_limit_are_refused_for_a_moment() {
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let (_, address) = open_inspector(&service, &cookie).await;
     let mut refused = None;
     for _ in 0..20 {
-        let replies = join_all((0..40).map(|_| site.post(&address, &[], "x=1"))).await;
+        let replies = join_all((0..40).map(|_| service.post(&address, &[], "x=1"))).await;
         assert!(replies.iter().all(|reply| [200, 429].contains(&reply.status)), "{replies:?}");
         refused = replies.into_iter().find(|reply| reply.status == 429);
         if refused.is_some() {
@@ -56,8 +56,8 @@ async fn a_flood_of_requests_is_refused_for_a_moment() {
     }
     let refused = refused.expect("an inspector takes 20 requests a second");
     assert_eq!(refused.header("retry-after"), Some("1"));
-    assert_eq!(site.post("/inspect/AAAAAAAAAAAAAAAAAAAAAAAA", &[], "x=1").await.status, 404);
-    eventually(async || match site.post(&address, &[], "x=later").await.status {
+    assert_eq!(service.post("/inspect/AAAAAAAAAAAAAAAAAAAAAAAA", &[], "x=1").await.status, 404);
+    eventually(async || match service.post(&address, &[], "x=later").await.status {
         200 => Ok(()),
         status => Err(format!("{status}")),
     })
@@ -66,79 +66,79 @@ async fn a_flood_of_requests_is_refused_for_a_moment() {
 
 #[tokio::test]
 async fn large_requests_are_refused_before_they_fill_the_disk() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let (page, address) = open_inspector(&site, &cookie).await;
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let (page, address) = open_inspector(&service, &cookie).await;
     let large = "x".repeat(70 << 10);
     // 1 MiB are 16 bodies of 64 KiB; more are taken only at 128 KiB a second.
-    let replies = join_all((0..40).map(|_| site.post(&address, &[], &large))).await;
+    let replies = join_all((0..40).map(|_| service.post(&address, &[], &large))).await;
     assert!(replies.iter().all(|reply| [200, 429].contains(&reply.status)), "{replies:?}");
     assert!(replies.iter().any(|reply| reply.status == 429), "{replies:?}");
     assert!(replies.iter().any(|reply| reply.status == 200), "{replies:?}");
     // A small request is accepted again after a moment.
-    eventually(async || match site.post(&address, &[], "{\"a\":{\"b\":1}}").await.status {
+    eventually(async || match service.post(&address, &[], "{\"a\":{\"b\":1}}").await.status {
         200 => Ok(()),
         status => Err(format!("{status}")),
     })
     .await;
-    let shown = site.get(&page, &cookie).await.text();
+    let shown = service.get(&page, &cookie).await.text();
     assert!(shown.contains("&#34;a&#34;: {\n  "), "with indents: {shown}");
     let (_, rest) = shown.split_once("?request=").expect("a long body has its own page");
-    let whole = site.get(&format!("{page}?request={}", rest.split('"').next().unwrap()), &cookie).await;
+    let whole = service.get(&format!("{page}?request={}", rest.split('"').next().unwrap()), &cookie).await;
     assert!(whole.status == 200 && whole.body.len() > 64 << 10, "{}", whole.status);
-    assert_eq!(site.get(&format!("{page}?request=999"), &cookie).await.status, 404);
-    let too_large = site.post(&address, &[], &"x".repeat((1 << 20) + 1)).await;
+    assert_eq!(service.get(&format!("{page}?request=999"), &cookie).await.status, 404);
+    let too_large = service.post(&address, &[], &"x".repeat((1 << 20) + 1)).await;
     assert!([413, 429].contains(&too_large.status), "{too_large:?}");
 }
 
 #[tokio::test]
 async fn a_request_whose_body_stalls_is_ended() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let (page, address) = open_inspector(&site, &cookie).await;
-    let mut stream = TcpStream::connect(site.url.strip_prefix("http://").unwrap()).await.unwrap();
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let (page, address) = open_inspector(&service, &cookie).await;
+    let mut stream = TcpStream::connect(service.url.strip_prefix("http://").unwrap()).await.unwrap();
     let head = format!("POST {address} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nstalled");
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = [0; 12];
     let read = stream.read_exact(&mut answer);
     tokio::time::timeout(Duration::from_mins(1), read).await.expect("it does not wait for ever").unwrap();
     assert_eq!(&answer, b"HTTP/1.1 408");
-    assert!(!site.get(&page, &cookie).await.text().contains("stalled"));
+    assert!(!service.get(&page, &cookie).await.text().contains("stalled"));
 }
 
 #[tokio::test]
 async fn every_erasure_removes_what_webhooks_posted_to_the_inspector() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let (page, address) = open_inspector(&site, &cookie).await;
-    let key = site.ready("api_key");
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let (page, address) = open_inspector(&service, &cookie).await;
+    let key = service.ready("api_key");
     let post_and_see = async || {
-        assert_eq!(site.post(&address, &[], "{\"subject\":\"Private words\"}").await.status, 200);
-        assert!(site.get(&page, &cookie).await.text().contains("Private words"));
+        assert_eq!(service.post(&address, &[], "{\"subject\":\"Private words\"}").await.status, 200);
+        assert!(service.get(&page, &cookie).await.text().contains("Private words"));
     };
     let until_removed = async || {
         eventually(async || {
-            let text = site.get(&page, &cookie).await.text();
+            let text = service.get(&page, &cookie).await.text();
             assert!(text.contains(&address), "the address stays");
             if text.contains("Private words") { Err("it is still there") } else { Ok(()) }
         })
         .await;
     };
     for tag in ["one", "list", "query"] {
-        let id = site.send(json!({ "tag": tag })).await;
-        site.until(id, "Sent").await;
+        let id = service.send(json!({ "tag": tag })).await;
+        service.until_status(id, "Sent").await;
         post_and_see().await;
         let what = match tag {
             "one" => json!({ "id": id }),
             "list" => json!({ "ids": [id] }),
             _ => json!({ "query": format!("tag:{tag}") }),
         };
-        call(&site, "x-server-api-key", &key, "messages/erase", &what).await;
+        call(&service, "x-server-api-key", &key, "messages/erase", &what).await;
         until_removed().await;
     }
     // No new request is posted here: the job of the last erasure may still run, and would remove it.
-    let (_, reader) = join(&site, "reader", "read-only").await;
-    let shown = site.get(&page, &reader).await;
+    let (_, reader) = join(&service, "reader", "read-only").await;
+    let shown = service.get(&page, &reader).await;
     assert_eq!(shown.status, 200);
     assert!(!shown.text().contains("inspector/clear"), "a person who only reads has no button");
 }

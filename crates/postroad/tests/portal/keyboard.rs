@@ -1,11 +1,11 @@
 //! Keyboard shortcuts, and the menu on a phone.
 
-use crate::site::{Site, pictures, server_of};
+use crate::service::{DevService, pictures, server_of};
 
 #[tokio::test]
 async fn a_dialog_lists_the_shortcuts_and_all_of_them_work() {
-    let site = Site::start();
-    let browser = site.browser().await;
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
     browser.until("[data-shortcuts]").await;
     browser.press("?").await;
@@ -36,7 +36,7 @@ async fn a_dialog_lists_the_shortcuts_and_all_of_them_work() {
     browser.until("dialog[open]").await;
     assert!(!browser.has("details.person[open]").await);
     // Keys that are typed into a field are no shortcuts.
-    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/messages"))).await;
     browser.press("/?").await;
     assert!(!browser.has("dialog").await);
     assert_eq!(browser.console().await, [""; 0]);
@@ -44,12 +44,12 @@ async fn a_dialog_lists_the_shortcuts_and_all_of_them_work() {
 
 #[tokio::test]
 async fn the_menu_of_a_phone_begins_with_the_current_page_in_view() {
-    let site = Site::start();
-    let browser = site.browser().await;
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
     browser.set_size(390, 844).await;
     for page in ["", "/analytics", "/keys", "/settings"] {
-        browser.open(&site.url_of(&format!("/servers/{server}{page}"))).await;
+        browser.open(&service.url_of(&format!("/servers/{server}{page}"))).await;
         browser.until("nav.side [aria-current]").await;
         let script = "const at = document.querySelector('nav.side [aria-current]').getBoundingClientRect(); \
                       return [at.left >= 0, at.right <= innerWidth, scrollY]";

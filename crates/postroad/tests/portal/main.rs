@@ -1,43 +1,47 @@
-//! The portal of the real binary, over HTTP and in Chromium: the binary, its pages, Chromium.
+//! Tests of the portal of the real binary, over HTTP and in Chromium.
 
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
+mod account_pages;
 mod analytics;
 mod audit;
-mod cancelling;
-mod changes;
+mod cancellation;
+mod cross_site_attacks;
 mod customers;
-mod days;
+mod day_filters;
 mod developer;
 mod domains;
 mod events;
 mod first_run;
-mod foreign;
+mod foreign_objects;
 mod forms;
-mod hostile;
 mod hostile_names;
 mod hostile_returns;
+mod hostile_texts;
 mod inbox;
 mod inspector;
 mod keyboard;
 mod keys;
-mod live;
-mod managing;
+mod live_updates;
 mod messages;
-mod operating;
-mod over_tls;
+mod operator_pages;
+mod page_weight;
 mod pages;
-mod refused;
-mod repeats;
+mod pools;
+mod queue;
+mod refused_forms;
+mod repeated_forms;
+mod reports;
+mod rescheduling;
 mod roles;
 mod routes;
-mod served;
+mod servers;
+mod service;
 mod set_up;
-mod sharing;
-mod site;
+mod shared_links;
 mod suppressions;
 mod templates;
+mod tls;
 mod tour;
-mod unscripted;
 mod webhooks;
-mod weight;
+mod without_javascript;

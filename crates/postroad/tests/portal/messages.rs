@@ -1,4 +1,4 @@
-//! The list of messages as a file, searches that are suggested and kept, and ways to look at one message.
+//! Messages: search and saved searches, CSV export, one message with its preview, and actions on several.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::roles::call;
-use crate::site::{Site, pictures, server_of};
+use crate::service::{DevService, SecondServer, pictures, server_of};
 
 #[tokio::test]
 async fn search_results_are_downloaded_as_csv() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let start = site.get("/", &cookie).await;
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let start = service.get("/", &cookie).await;
     let server = start.headers["location"].to_str().unwrap().to_owned();
-    site.send(json!({ "subject": "=HYPERLINK(\"http://evil.example\")", "tag": "receipt" })).await;
-    site.send(json!({ "subject": "say \"hi\", please", "tag": "receipt" })).await;
-    site.send(json!({ "subject": "another", "tag": "code" })).await;
-    let reply = site.get(&format!("{server}/messages/export?q=tag%3Areceipt"), &cookie).await;
+    service.send(json!({ "subject": "=HYPERLINK(\"http://evil.example\")", "tag": "receipt" })).await;
+    service.send(json!({ "subject": "say \"hi\", please", "tag": "receipt" })).await;
+    service.send(json!({ "subject": "another", "tag": "code" })).await;
+    let reply = service.get(&format!("{server}/messages/export?q=tag%3Areceipt"), &cookie).await;
     assert_eq!(reply.headers["content-type"], "text/csv; charset=utf-8");
     assert_eq!(reply.headers["content-disposition"], "attachment; filename=\"messages.csv\"");
     let text = reply.text();
@@ -31,14 +31,14 @@ async fn search_results_are_downloaded_as_csv() {
     assert!(lines[0].starts_with("id,accepted_at,status,to,"), "{text}");
     assert!(lines[1].contains(",\"say \"\"hi\"\", please\","), "the newest first: {text}");
     assert!(lines[2].contains(",\"'=HYPERLINK("), "no formula: {text}");
-    assert_eq!(site.get(&format!("{server}/messages/export?q=colour%3Ared"), &cookie).await.status, 422);
-    let held = site.get(&format!("{server}/messages/export?tab=held"), &cookie).await.text();
+    assert_eq!(service.get(&format!("{server}/messages/export?q=colour%3Ared"), &cookie).await.status, 422);
+    let held = service.get(&format!("{server}/messages/export?tab=held"), &cookie).await.text();
     assert_eq!(held.trim_end().lines().count(), 1, "{held}");
 }
 
 #[tokio::test]
-async fn a_file_that_a_stop_cuts_off_does_not_look_complete() {
-    let site = Site::start();
+async fn an_export_cut_off_by_a_shutdown_does_not_look_complete() {
+    let service = DevService::start();
     // More rows than the buffers of a connection hold, so that the file is still being sent when the service stops.
     let list = |who: &str| (0..50).map(|at| format!("{who}{at}@example.net")).collect::<Vec<_>>();
     let message = json!({ "to": list("to"), "cc": list("cc"), "bcc": list("bcc") });
@@ -46,23 +46,25 @@ async fn a_file_that_a_stop_cuts_off_does_not_look_complete() {
         "defaults": { "from": "shop@example.test", "subject": "x".repeat(900), "plain_body": "Thank you." },
         "messages": vec![message; 20],
     });
-    let key = site.ready("api_key");
+    let key = service.ready("api_key");
     let headers =
         [("x-server-api-key", key.as_str()), ("x-test-mode", "true"), ("content-type", "application/json")];
     for _ in 0..4 {
-        let sent =
-            site.client.request(Method::POST, "/api/v1/send/batch", &headers, batch.to_string().into()).await;
+        let sent = service
+            .client
+            .request(Method::POST, "/api/v1/send/batch", &headers, batch.to_string().into())
+            .await;
         assert_eq!(sent.unwrap().json()["data"]["accepted"], 20);
     }
-    let cookie = site.cookie().await;
-    let path = format!("{}/messages/export", site.server_path(&cookie).await);
-    let address = site.url.strip_prefix("http://").unwrap();
+    let cookie = service.sign_in().await;
+    let path = format!("{}/messages/export", service.server_path(&cookie).await);
+    let address = service.url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = vec![0; 2_000];
     stream.read_exact(&mut answer).await.unwrap();
-    site.terminate();
+    service.terminate();
     // The service closes its listeners when it stops.
     eventually(async || if TcpStream::connect(address).await.is_err() { Ok(()) } else { Err("it listens") })
         .await;
@@ -76,20 +78,20 @@ async fn a_file_that_a_stop_cuts_off_does_not_look_complete() {
 }
 
 #[tokio::test]
-async fn searches_are_suggested_and_kept_on_sqlite() {
-    searches_are_suggested_and_kept(Site::start()).await;
+async fn searches_are_suggested_and_saved_on_sqlite() {
+    searches_are_suggested_and_saved(DevService::start()).await;
 }
 
 #[tokio::test]
-async fn searches_are_suggested_and_kept_on_postgres() {
-    searches_are_suggested_and_kept(Site::start_on_postgres()).await;
+async fn searches_are_suggested_and_saved_on_postgres() {
+    searches_are_suggested_and_saved(DevService::start_on_postgres()).await;
 }
 
-async fn searches_are_suggested_and_kept(site: Site) {
-    site.send(json!({ "tag": "receipt" })).await;
-    let browser = site.browser().await;
+async fn searches_are_suggested_and_saved(service: DevService) {
+    service.send(json!({ "tag": "receipt" })).await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/messages"))).await;
     browser.until("input[role=combobox]").await;
     browser.fill("input[name=q]", "st").await;
     browser.until("#suggestions li").await;
@@ -108,11 +110,11 @@ async fn searches_are_suggested_and_kept(site: Site) {
     browser.until(".filters .chip a[aria-current]").await;
     assert!(!browser.page_text().await.contains("Keep this search"), "it is kept already");
     // The search is kept for the person: another browser shows it too.
-    let other = site.browser().await;
-    other.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
+    let other = service.signed_in_browser().await;
+    other.open(&service.url_of(&format!("/servers/{server}/messages"))).await;
     other.until(".filters .chip").await;
     assert_eq!(other.text(".filters .chip a").await, "tag:receipt");
-    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/messages"))).await;
     browser.click(".filters .chip a").await;
     browser.until("input[name=q][value='tag:receipt']").await;
     browser.click(".filters .chip button").await;
@@ -121,22 +123,22 @@ async fn searches_are_suggested_and_kept(site: Site) {
 }
 
 #[tokio::test]
-async fn messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name_on_sqlite() {
-    messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name(Site::start()).await;
+async fn messages_of_a_tag_are_listed_and_the_search_is_saved_under_a_name_on_sqlite() {
+    messages_of_a_tag_are_listed_and_the_search_is_saved_under_a_name(DevService::start()).await;
 }
 
 #[tokio::test]
-async fn messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name_on_postgres() {
-    messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name(Site::start_on_postgres()).await;
+async fn messages_of_a_tag_are_listed_and_the_search_is_saved_under_a_name_on_postgres() {
+    messages_of_a_tag_are_listed_and_the_search_is_saved_under_a_name(DevService::start_on_postgres()).await;
 }
 
-async fn messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name(site: Site) {
+async fn messages_of_a_tag_are_listed_and_the_search_is_saved_under_a_name(service: DevService) {
     let tag = "a \"b\\ tag:c";
-    site.send(json!({ "subject": "Tagged so", "tag": tag })).await;
-    site.send(json!({ "subject": "Tagged otherwise", "tag": "c" })).await;
-    let browser = site.browser().await;
+    service.send(json!({ "subject": "Tagged so", "tag": tag })).await;
+    service.send(json!({ "subject": "Tagged otherwise", "tag": "c" })).await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/messages"))).await;
     browser.until_text("Tagged otherwise").await;
     browser.fill("input[name=tag]", tag).await;
     browser.click("form.search button").await;
@@ -148,7 +150,7 @@ async fn messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name(site: 
     browser.until(".filters .chip a[aria-current]").await;
     assert_eq!(browser.text(".filters .chip a").await, "Mail of <b>shop</b>");
     browser.screenshot(&pictures().join("messages-tag.png")).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/messages"))).await;
     browser.click(".filters .chip a").await;
     browser.until("a[aria-current]").await;
     browser.until_text("Tagged so").await;
@@ -163,28 +165,29 @@ async fn messages_of_a_tag_are_listed_and_the_search_is_kept_under_a_name(site: 
 
 #[tokio::test]
 async fn a_message_is_found_by_its_id_token_and_message_id_on_sqlite() {
-    a_message_is_found_by_its_id_token_and_message_id(Site::start()).await;
+    a_message_is_found_by_its_id_token_and_message_id(DevService::start()).await;
 }
 
 #[tokio::test]
 async fn a_message_is_found_by_its_id_token_and_message_id_on_postgres() {
-    a_message_is_found_by_its_id_token_and_message_id(Site::start_on_postgres()).await;
+    a_message_is_found_by_its_id_token_and_message_id(DevService::start_on_postgres()).await;
 }
 
-async fn a_message_is_found_by_its_id_token_and_message_id(site: Site) {
-    let id = site.send(json!({ "subject": "The one" })).await;
-    let other = site
+async fn a_message_is_found_by_its_id_token_and_message_id(service: DevService) {
+    let id = service.send(json!({ "subject": "The one" })).await;
+    let other = service
         .send(json!({ "subject": format!("About {id}0"), "to": ["a@example.net", "b@example.net"] }))
         .await;
-    let key = site.ready("api_key");
+    let key = service.ready("api_key");
     let search = json!({ "q": format!("id:{id}") });
-    let answer = site.client.post_json("/api/v1/messages/search", Some(&key), &search).await.unwrap().json();
+    let answer =
+        service.client.post_json("/api/v1/messages/search", Some(&key), &search).await.unwrap().json();
     let found = &answer["data"]["items"];
     assert_eq!(found.as_array().map(Vec::len), Some(1), "{answer}");
     let (token, message_id) = (found[0]["token"].as_str().unwrap(), found[0]["message_id"].as_str().unwrap());
-    let browser = site.browser().await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    let list = site.url_of(&format!("/servers/{server}/messages"));
+    let list = service.url_of(&format!("/servers/{server}/messages"));
     for name in [id.to_string(), format!(" {token} "), format!("<{message_id}>")] {
         browser.open(&list).await;
         browser.fill("input[name=q]", &name).await;
@@ -192,9 +195,9 @@ async fn a_message_is_found_by_its_id_token_and_message_id(site: Site) {
         browser.until("h1").await;
         assert_eq!(browser.url().await, format!("{list}/{id}"), "{name}");
     }
-    let cookie = site.cookie().await;
+    let cookie = service.sign_in().await;
     let rows = async |q: &str| {
-        let reply = site.get(&format!("/servers/{server}/messages?q={q}"), &cookie).await;
+        let reply = service.get(&format!("/servers/{server}/messages?q={q}"), &cookie).await;
         (reply.status, reply.text().matches("data-label=\"Subject\"").count())
     };
     // After a search key, an id, token or Message-ID is a condition like any other.
@@ -206,7 +209,8 @@ async fn a_message_is_found_by_its_id_token_and_message_id(site: Site) {
     // A number that is not a message's id is searched as text; a Message-ID of two messages lists both.
     assert_eq!(rows(&format!("{id}0")).await, (200, 2));
     let search = json!({ "q": format!("id:{other}") });
-    let answer = site.client.post_json("/api/v1/messages/search", Some(&key), &search).await.unwrap().json();
+    let answer =
+        service.client.post_json("/api/v1/messages/search", Some(&key), &search).await.unwrap().json();
     let message_id = answer["data"]["items"][0]["message_id"].as_str().unwrap();
     assert_eq!(rows(&format!("%3C{message_id}%3E")).await, (200, 2));
     assert_eq!(rows("Abcdefghijklmno1").await, (200, 0));
@@ -237,16 +241,16 @@ async fn pictures_are_loaded_only_when_asked_for_and_by_the_service() {
         image("/page"),
         image("/moved.png")
     );
-    let site = Site::start();
-    let id = site.send(json!({ "html_body": html })).await;
-    let browser = site.browser().await;
+    let service = DevService::start();
+    let id = service.send(json!({ "html_body": html })).await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
     let message = format!("/servers/{server}/messages/{id}");
-    browser.open(&site.url_of(&format!("{message}?view=preview"))).await;
+    browser.open(&service.url_of(&format!("{message}?view=preview"))).await;
     browser.until("iframe.preview").await;
     assert_eq!(remote.connections(), 0, "nothing is loaded unasked");
-    let cookie = site.cookie().await;
-    let preview = site.get(&format!("{message}/preview?images=1"), &cookie).await;
+    let cookie = service.sign_in().await;
+    let preview = service.get(&format!("{message}/preview?images=1"), &cookie).await;
     let text = preview.text();
     assert_eq!(text.matches("data:image/png;base64,").count(), 1, "{text}");
     assert!(text.contains(&remote.url("/page")) && text.contains("http://10.0.0.1/inside.png"), "{text}");
@@ -261,7 +265,7 @@ async fn pictures_are_loaded_only_when_asked_for_and_by_the_service() {
     browser.screenshot(&pictures().join("preview-dark.png")).await;
     browser.click(".toggles a[href*='phone=1']").await;
     browser.until("iframe.preview.narrow").await;
-    let dark = site.get(&format!("{message}/preview?dark=1"), &cookie).await.text();
+    let dark = service.get(&format!("{message}/preview?dark=1"), &cookie).await.text();
     assert!(dark.contains("invert(1)"), "{dark}");
 }
 
@@ -269,16 +273,16 @@ async fn pictures_are_loaded_only_when_asked_for_and_by_the_service() {
 async fn events_of_a_message_are_shown_with_their_webhook_attempts() {
     let receiver = WebhookCatcher::start();
     receiver.answer("/hook", CatcherAnswer::Status(500));
-    let site = Site::start();
-    let key = site.ready("api_key");
+    let service = DevService::start();
+    let key = service.ready("api_key");
     let hook = json!({ "url": receiver.url("/hook"), "events": "all" });
-    site.client.post_json("/api/v1/webhooks/create", Some(&key), &hook).await.unwrap();
-    let id = site.send(json!({ "to": ["missing@sim.postroad.test"] })).await;
-    site.until(id, "HardFail").await;
+    service.client.post_json("/api/v1/webhooks/create", Some(&key), &hook).await.unwrap();
+    let id = service.send(json!({ "to": ["missing@sim.postroad.test"] })).await;
+    service.until_status(id, "HardFail").await;
     receiver.wait_for("/hook", 2);
-    let browser = site.browser().await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    let message = site.url_of(&format!("/servers/{server}/messages/{id}"));
+    let message = service.url_of(&format!("/servers/{server}/messages/{id}"));
     browser.open(&message).await;
     browser.click(".tabs a[href='?view=events']").await;
     // The attempts appear by themselves once they are stored.
@@ -295,12 +299,12 @@ async fn events_of_a_message_are_shown_with_their_webhook_attempts() {
 
 #[tokio::test]
 async fn authentication_of_a_message_is_explained() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let start = site.get("/", &cookie).await;
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let start = service.get("/", &cookie).await;
     let server = start.headers["location"].to_str().unwrap().to_owned();
-    let id = site.send(json!({})).await;
-    let page = site.get(&format!("{server}/messages/{id}?view=headers"), &cookie).await.text();
+    let id = service.send(json!({})).await;
+    let page = service.get(&format!("{server}/messages/{id}?view=headers"), &cookie).await.text();
     for part in [
         "Signed for d=example.test with the selector pr-",
         "The return-path record of example.test aligns it.",
@@ -314,56 +318,56 @@ async fn authentication_of_a_message_is_explained() {
 /// The page keeps the key that signed, not the key that replaced it later.
 #[tokio::test]
 async fn a_delivered_message_names_the_key_that_signed_it() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let server = site.server_path(&cookie).await;
-    let id = site.send(json!({})).await;
-    site.until(id, "Sent").await;
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let server = service.server_path(&cookie).await;
+    let id = service.send(json!({})).await;
+    service.until_status(id, "Sent").await;
     let message = format!("{server}/messages/{id}");
-    let timeline = site.get(&message, &cookie).await.text();
+    let timeline = service.get(&message, &cookie).await.text();
     let signed_with =
         timeline.split("<dt>Signed with</dt><dd>").nth(1).expect("a fact").split('<').next().unwrap();
     let (old, _) = signed_with.split_once("._domainkey.example.test").expect("a key of the domain");
-    let explained = async || site.get(&format!("{message}?view=headers"), &cookie).await.text();
+    let explained = async || service.get(&format!("{message}?view=headers"), &cookie).await.text();
     let text = format!("This message was signed for d=example.test with the selector {old}.");
     assert!(explained().await.contains(&text), "{}", explained().await);
     assert_eq!(
-        site.submit(&format!("{server}/domains/example.test/rotate_dkim"), &cookie, "").await.status,
+        service.submit(&format!("{server}/domains/example.test/rotate_dkim"), &cookie, "").await.status,
         303
     );
-    assert_eq!(site.post("/dev/dns/example.test", &[], "").await.status, 200);
-    let key = site.ready("api_key");
+    assert_eq!(service.post("/dev/dns/example.test", &[], "").await.status, 200);
+    let key = service.ready("api_key");
     eventually(async || {
-        call(&site, "x-server-api-key", &key, "domains/verify", &json!({ "name": "example.test" })).await;
+        call(&service, "x-server-api-key", &key, "domains/verify", &json!({ "name": "example.test" })).await;
         let page = explained().await;
         if page.contains("Mail of example.test is signed with the selector") { Ok(()) } else { Err(page) }
     })
     .await;
     assert!(explained().await.contains(&text), "{}", explained().await);
-    let newer = site.send(json!({})).await;
-    site.until(newer, "Sent").await;
-    let page = site.get(&format!("{server}/messages/{newer}"), &cookie).await.text();
+    let newer = service.send(json!({})).await;
+    service.until_status(newer, "Sent").await;
+    let page = service.get(&format!("{server}/messages/{newer}"), &cookie).await.text();
     assert!(page.contains("<dt>Signed with</dt>") && !page.contains(&format!("{old}._domainkey")), "{page}");
 }
 
 #[tokio::test]
 async fn messages_are_filtered_by_the_domain_of_the_sender() {
-    let site = Site::start();
-    let browser = site.browser().await;
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    let list = site.url_of(&format!("/servers/{server}/messages"));
-    site.send(json!({ "subject": "From the first" })).await;
+    let list = service.url_of(&format!("/servers/{server}/messages"));
+    service.send(json!({ "subject": "From the first" })).await;
     browser.open(&list).await;
     browser.until_text("From the first").await;
     assert!(!browser.has("select[name=domain]").await, "one domain is nothing to choose from");
-    browser.open(&site.url_of(&format!("/servers/{server}/domains"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/domains"))).await;
     browser.fill("input[name=name]", "second.test").await;
     browser.click("form.stack > button").await;
     browser.until_text("_domainkey.second.test").await;
-    assert_eq!(site.post("/dev/dns/second.test", &[], "").await.status, 200);
+    assert_eq!(service.post("/dev/dns/second.test", &[], "").await.status, 200);
     browser.click("form[action$='/verify'] button").await;
     browser.until(".state .badge.good").await;
-    site.send(json!({ "subject": "From the second", "from": "shop@second.test" })).await;
+    service.send(json!({ "subject": "From the second", "from": "shop@second.test" })).await;
     browser.open(&list).await;
     browser.until_text("From the second").await;
     browser.run("document.querySelector('[name=domain]').value = 'second.test'; return 1").await;
@@ -372,18 +376,18 @@ async fn messages_are_filtered_by_the_domain_of_the_sender() {
     let text = browser.page_text().await;
     assert!(text.contains("From the second") && !text.contains("From the first"), "{text}");
     let export = browser.attribute("a[href*='/export']", "href").await.unwrap();
-    let csv = site.get(&export, &site.cookie().await).await.text();
+    let csv = service.get(&export, &service.sign_in().await).await.text();
     assert!(csv.contains("From the second") && !csv.contains("From the first"), "{csv}");
 }
 
 #[tokio::test]
-async fn a_message_has_one_size_and_advice_leads_to_its_page() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let server = site.server_path(&cookie).await;
-    let id = site.send(json!({ "to": ["missing@sim.postroad.test"] })).await;
-    site.until(id, "HardFail").await;
-    let page = site.get(&format!("{server}/messages/{id}"), &cookie).await.text();
+async fn the_timeline_and_the_summary_have_the_same_size_and_advice_has_a_link() {
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let server = service.server_path(&cookie).await;
+    let id = service.send(json!({ "to": ["missing@sim.postroad.test"] })).await;
+    service.until_status(id, "HardFail").await;
+    let page = service.get(&format!("{server}/messages/{id}"), &cookie).await.text();
     let (_, rest) = page.split_once("<dt>Size</dt><dd>").unwrap();
     let size: String = rest.chars().take_while(char::is_ascii_digit).collect();
     assert!(page.contains(&format!(": {size} bytes")), "{size}: {page}");
@@ -393,23 +397,25 @@ async fn a_message_has_one_size_and_advice_leads_to_its_page() {
 #[tokio::test]
 async fn delayed_and_scheduled_messages_are_sent_now_together() {
     let peer = SmtpPeer::start(Script::new().on(Stage::RcptTo, Answer::reply("452 4.2.2 Mailbox full")));
-    let site = Site::start_with(None, &[("POSTROAD_DELIVERY_SMARTHOST", &peer.address().to_string())]);
-    let delayed = site.send(json!({ "subject": "Slow one" })).await;
+    let service =
+        DevService::start_with(None, &[("POSTROAD_DELIVERY_SMARTHOST", &peer.address().to_string())]);
+    let delayed = service.send(json!({ "subject": "Slow one" })).await;
     let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
-    let scheduled = site.send(json!({ "subject": "Later one", "send_at": tomorrow })).await;
-    site.until(delayed, "SoftFail").await;
-    let browser = site.browser().await;
+    let scheduled = service.send(json!({ "subject": "Later one", "send_at": tomorrow })).await;
+    service.until_status(delayed, "SoftFail").await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    let list = site.url_of(&format!("/servers/{server}/messages"));
+    let list = service.url_of(&format!("/servers/{server}/messages"));
     browser.open(&format!("{list}?status=SoftFail")).await;
     browser.click("input[name=id]").await;
     browser.click("button[value=retry]").await;
     // The message's regular retry may be under way at this moment; then the text is "Done, but not for all".
     browser.until_text("Done").await;
     assert!(browser.url().await.contains("status=SoftFail"), "the list stays as it was");
-    let (key, wanted) = (site.ready("api_key"), json!({ "id": delayed }));
+    let (key, wanted) = (service.ready("api_key"), json!({ "id": delayed }));
     eventually_within(Duration::from_secs(20), async || {
-        let answer = site.client.post_json("/api/v1/messages/deliveries", Some(&key), &wanted).await.unwrap();
+        let answer =
+            service.client.post_json("/api/v1/messages/deliveries", Some(&key), &wanted).await.unwrap();
         let is_tried_again = answer.json()["data"].as_array().unwrap().len() > 1;
         if is_tried_again { Ok(()) } else { Err(format!("no second attempt: {}", answer.text())) }
     })
@@ -418,7 +424,7 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
     browser.click("input[name=id]").await;
     browser.click("button[value=send_now]").await;
     browser.until_text("Done. The results are in the list.").await;
-    site.until(scheduled, "SoftFail").await;
+    service.until_status(scheduled, "SoftFail").await;
     // Why it is delayed, with the rule.
     browser.open(&format!("{list}/{delayed}")).await;
     browser.click(".timeline details summary").await;
@@ -428,85 +434,86 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
 
 #[tokio::test]
 async fn messages_of_a_search_are_erased_after_a_question() {
-    let site = Site::start();
+    let service = DevService::start();
     for (tag, subject) in [("old", "Private one"), ("new", "Kept one")] {
-        let id = site.send(json!({ "tag": tag, "subject": subject })).await;
-        site.until(id, "Sent").await;
+        let id = service.send(json!({ "tag": tag, "subject": subject })).await;
+        service.until_status(id, "Sent").await;
     }
-    let browser = site.browser().await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/messages"))).await;
     assert!(!browser.has("button[value=erase]").await, "not without a search");
-    browser.open(&site.url_of(&format!("/servers/{server}/messages?q=tag%3Aold"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/messages?q=tag%3Aold"))).await;
     browser.click("main > details summary").await;
     browser.click("button[value=erase]").await;
     browser.until_text("Erase 1 message").await;
     browser.click("form.actions button").await;
     browser.until_text("1 of 1").await;
-    let cookie = site.cookie().await;
-    let list = site.get(&format!("/servers/{server}/messages"), &cookie).await.text();
+    let cookie = service.sign_in().await;
+    let list = service.get(&format!("/servers/{server}/messages"), &cookie).await.text();
     assert!(!list.contains("Private one") && list.contains("Kept one"), "{list}");
-    let all = site.submit(&format!("/servers/{server}/messages/bulk"), &cookie, "act=erase&all=1").await;
+    let all = service.submit(&format!("/servers/{server}/messages/bulk"), &cookie, "act=erase&all=1").await;
     assert_eq!(all.status, 422, "{}", all.text());
 }
 
 #[tokio::test]
 async fn a_job_on_all_that_match_is_started_after_a_question() {
-    let site = Site::start();
-    let development = crate::site::SecondServer::create_development(&site).await;
+    let service = DevService::start();
+    let development = SecondServer::create_development(&service).await;
     for number in 0..3 {
-        development.send(&site, json!({ "subject": format!("Held {number}"), "tag": "news" })).await;
+        development.send(&service, json!({ "subject": format!("Held {number}"), "tag": "news" })).await;
     }
-    let browser = site.browser().await;
+    let browser = service.signed_in_browser().await;
     browser.set_scripts(false).await;
-    let list = site.url_of(&format!("/servers/{}/messages?tab=held&q=tag%3Anews", development.id));
+    let list = service.url_of(&format!("/servers/{}/messages?tab=held&q=tag%3Anews", development.id));
     browser.open(&list).await;
     browser.click("input[name=all]").await;
     browser.click("button[value=release]").await;
     browser.until_text("Release 3 messages").await;
     browser.screenshot(&pictures().join("job-question-held.png")).await;
-    let cookie = site.cookie().await;
-    let held = site.get(&format!("/servers/{}/messages?tab=held", development.id), &cookie).await.text();
+    let cookie = service.sign_in().await;
+    let held = service.get(&format!("/servers/{}/messages?tab=held", development.id), &cookie).await.text();
     assert_eq!(held.matches(">Held ").count(), 3, "nothing happened yet: {held}");
     browser.click("form.actions button").await;
     browser.until_text("3 of 3").await;
-    let jobs = site.get(&format!("/servers/{}/jobs", development.id), &cookie).await.text();
+    let jobs = service.get(&format!("/servers/{}/jobs", development.id), &cookie).await.text();
     assert!(jobs.contains("status:Held tag:news") && jobs.contains("3 of 3"), "{jobs}");
     assert!(!jobs.contains("rel=\"next\""), "one page is enough: {jobs}");
     let form = "tab=held&q=tag%3Anothing&act=cancel_hold&all=1";
-    let page = site.submit(&format!("/servers/{}/messages/bulk", development.id), &cookie, form).await.text();
+    let page =
+        service.submit(&format!("/servers/{}/messages/bulk", development.id), &cookie, form).await.text();
     assert!(page.contains("No message matches"), "{page}");
 }
 
 #[tokio::test]
 async fn scheduled_messages_that_match_are_cancelled_on_sqlite() {
-    scheduled_messages_that_match_are_cancelled(Site::start()).await;
+    scheduled_messages_that_match_are_cancelled(DevService::start()).await;
 }
 
 #[tokio::test]
 async fn scheduled_messages_that_match_are_cancelled_on_postgres() {
-    scheduled_messages_that_match_are_cancelled(Site::start_on_postgres()).await;
+    scheduled_messages_that_match_are_cancelled(DevService::start_on_postgres()).await;
 }
 
-async fn scheduled_messages_that_match_are_cancelled(site: Site) {
+async fn scheduled_messages_that_match_are_cancelled(service: DevService) {
     let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
     let mut news = Vec::new();
     // More than a page.
     for number in 0..60 {
         let subject = format!("News {number}");
-        news.push(site.send(json!({ "subject": subject, "tag": "news", "send_at": tomorrow })).await);
+        news.push(service.send(json!({ "subject": subject, "tag": "news", "send_at": tomorrow })).await);
     }
-    let other = site.send(json!({ "subject": "Reminder", "tag": "reminder", "send_at": tomorrow })).await;
-    let browser = site.browser().await;
+    let other = service.send(json!({ "subject": "Reminder", "tag": "reminder", "send_at": tomorrow })).await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/messages?tab=scheduled&q=tag%3Anews"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/messages?tab=scheduled&q=tag%3Anews"))).await;
     browser.until_text("News 59").await;
     // There is no box for the whole search: of the actions on scheduled messages, only cancelling can be applied to it.
     assert!(!browser.has("input[name=all]").await);
     browser.click("button[value=cancel_all]").await;
     browser.until_text("Cancel 60 messages").await;
     browser.screenshot(&pictures().join("job-question.png")).await;
-    site.until(news[0], "Scheduled").await;
+    service.until_status(news[0], "Scheduled").await;
     browser.click("form.actions button").await;
     browser.until_text("60 of 60").await;
     let text = browser.page_text().await;
@@ -517,42 +524,42 @@ async fn scheduled_messages_that_match_are_cancelled(site: Site) {
     browser.until_text("Done").await;
     browser.screenshot(&pictures().join("job.png")).await;
     for id in [news[0], news[59]] {
-        site.until(id, "Cancelled").await;
+        service.until_status(id, "Cancelled").await;
     }
-    site.until(other, "Scheduled").await;
+    service.until_status(other, "Scheduled").await;
     // Ticked messages can be sent now.
-    browser.open(&site.url_of(&format!("/servers/{server}/messages?tab=scheduled"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/messages?tab=scheduled"))).await;
     browser.until_text("Reminder").await;
     browser.click("input[name=id]").await;
     browser.click("button[value=send_now]").await;
-    site.until(other, "Sent").await;
+    service.until_status(other, "Sent").await;
     // Both actions are in the audit log.
-    let log = site.get("/account/audit", &site.cookie().await).await.text();
+    let log = service.get("/account/audit", &service.sign_in().await).await.text();
     assert!(log.contains("send/cancel") && log.contains("send/reschedule"), "{log}");
     assert_eq!(browser.console().await, [""; 0]);
 }
 
 #[tokio::test]
 async fn links_in_a_preview_show_their_target_and_lead_nowhere() {
-    let site = Site::start();
+    let service = DevService::start();
     let link = |target: &str| {
         format!(
             "<a href=\"https://shop.example/order\"{target} style=\"display: block; height: 900px\">Your order</a>"
         )
     };
-    let browser = site.browser().await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    let cookie = site.cookie().await;
+    let cookie = service.sign_in().await;
     for target in ["", " target=\"_blank\"", " target=\"_top\""] {
-        let id = site.send(json!({ "html_body": link(target) })).await;
-        site.until(id, "Sent").await;
+        let id = service.send(json!({ "html_body": link(target) })).await;
+        service.until_status(id, "Sent").await;
         let path = format!("/servers/{server}/messages/{id}");
-        let preview = site.get(&format!("{path}/preview"), &cookie).await.text();
+        let preview = service.get(&format!("{path}/preview"), &cookie).await.text();
         assert!(
             preview.contains("title=\"https://shop.example/order\"") && !preview.contains("href=\"http"),
             "{preview}"
         );
-        browser.open(&site.url_of(&format!("{path}?view=preview"))).await;
+        browser.open(&service.url_of(&format!("{path}?view=preview"))).await;
         browser.until("iframe.preview").await;
         browser.click("iframe.preview").await;
         // A blocked navigation would be on the console, and replace the mail.
@@ -565,13 +572,13 @@ async fn links_in_a_preview_show_their_target_and_lead_nowhere() {
 
 #[tokio::test]
 async fn a_box_ticks_all_messages_of_the_page() {
-    let site = Site::start();
-    let development = crate::site::SecondServer::create_development(&site).await;
+    let service = DevService::start();
+    let development = SecondServer::create_development(&service).await;
     for number in 0..3 {
-        development.send(&site, json!({ "subject": format!("Held {number}") })).await;
+        development.send(&service, json!({ "subject": format!("Held {number}") })).await;
     }
-    let browser = site.browser().await;
-    browser.open(&site.url_of(&format!("/servers/{}/messages?tab=held", development.id))).await;
+    let browser = service.signed_in_browser().await;
+    browser.open(&service.url_of(&format!("/servers/{}/messages?tab=held", development.id))).await;
     browser.until_text("Held 2").await;
     let all = "input[aria-label='Tick all on this page']";
     browser.click(all).await;
@@ -590,17 +597,17 @@ async fn a_box_ticks_all_messages_of_the_page() {
 
 #[tokio::test]
 async fn domains_and_templates_are_suggested() {
-    let site = Site::start();
-    let key = site.ready("api_key");
+    let service = DevService::start();
+    let key = service.ready("api_key");
     for new in [
         json!({ "name": "Welcome", "alias": "welcome-mail", "subject": "x", "html_body": "<p>Hi</p>" }),
         json!({ "name": "Frame", "alias": "frame", "type": "layout", "html_body": "{{ content }}" }),
     ] {
-        call(&site, "x-server-api-key", &key, "templates/create", &new).await;
+        call(&service, "x-server-api-key", &key, "templates/create", &new).await;
     }
-    let browser = site.browser().await;
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/messages"))).await;
     let suggestions = async |word: &str| {
         browser.fill("input[name=q]", word).await;
         browser.until("#suggestions li").await;
@@ -620,13 +627,13 @@ async fn domains_and_templates_are_suggested() {
 
 #[tokio::test]
 async fn a_tag_that_ends_with_a_space_leads_to_its_messages() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let list = format!("{}/messages", site.server_path(&cookie).await);
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let list = format!("{}/messages", service.server_path(&cookie).await);
     for tag in ["news ", "news"] {
-        site.send(json!({ "tag": tag, "subject": format!("Tagged {}", tag.len()) })).await;
+        service.send(json!({ "tag": tag, "subject": format!("Tagged {}", tag.len()) })).await;
     }
-    let page = site.get(&list, &cookie).await.text();
+    let page = service.get(&list, &cookie).await.text();
     let links: Vec<String> = page
         .split("href=\"")
         .filter_map(|rest| rest.split('"').next())
@@ -635,7 +642,7 @@ async fn a_tag_that_ends_with_a_space_leads_to_its_messages() {
         .collect();
     assert_eq!(links.len(), 2, "{page}");
     for link in links {
-        let found = site.get(&link, &cookie).await.text();
+        let found = service.get(&link, &cookie).await.text();
         let count = found.matches(">Tagged ").count();
         assert_eq!(count, 1, "{link}: {found}");
     }

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::roles::{self, call};
 use crate::routes::{Kind, ROUTES, without_names};
-use crate::site::{SecondServer, Site};
+use crate::service::{DevService, SecondServer};
 
-/// An example of a page: name of its pictures, route, query, and a text of its content. Names in braces are replaced by the
-/// values of `fill`.
+/// An example of a page: name of its pictures, route, query, and a text of its content. Placeholders in braces get the
+/// values that `create_objects` returns.
 pub(crate) type Example = (&'static str, &'static str, &'static str, &'static str);
 
 /// Pages of a person who is signed in.
@@ -173,51 +173,53 @@ fn every_page_is_in_the_tour_or_has_a_reason_not_to_be() {
     assert_eq!(names.len(), PAGES.len() + OPEN_PAGES.len(), "pictures have names of their own");
 }
 
-/// Path and query of an example.
-pub(crate) fn path_of(names: &HashMap<&'static str, String>, route: &str, query: &str) -> String {
-    let path = roles::filled(names, route);
-    if query.is_empty() { path } else { format!("{path}?{}", roles::filled(names, query)) }
+/// Path and query of an example, with the values of its placeholders.
+pub(crate) fn path_of(placeholders: &HashMap<&'static str, String>, route: &str, query: &str) -> String {
+    let path = roles::with_values(placeholders, route);
+    if query.is_empty() { path } else { format!("{path}?{}", roles::with_values(placeholders, query)) }
 }
 
-/// Creates one of everything that the pages show; returns ids and tokens by their name in braces.
-pub(crate) async fn fill(site: &Site) -> HashMap<&'static str, String> {
-    let cookie = site.cookie().await;
+/// Creates one of everything that the pages show; returns the values of placeholders: ids, names and tokens.
+pub(crate) async fn create_objects(service: &DevService) -> HashMap<&'static str, String> {
+    let cookie = service.sign_in().await;
     // Sent first, so that it has the id 1 in the inbox.
     let html = "<html><body><h1>Thank you</h1><p>Your order <b>1234</b> is on its way.</p>\
                 <a href=\"https://shop.example/orders/1234\">Follow it</a></body></html>";
-    let receipt = site
+    let receipt = service
         .send(json!({
             "subject": "Your receipt for order 1234", "tag": "receipt", "html_body": html,
             "metadata": { "order": "1234" }, "attachments": [{ "name": "receipt.txt", "data": "aGVsbG8=" }],
         }))
         .await;
-    site.until(receipt, "Sent").await;
-    let mut names = roles::fill(site, &cookie).await;
-    let key = site.ready("api_key");
-    let of_server = async |path: &str, body| call(site, "x-server-api-key", &key, path, &body).await;
+    service.until_status(receipt, "Sent").await;
+    let mut placeholders = roles::create_objects(service, &cookie).await;
+    let key = service.ready("api_key");
+    let by_server = async |path: &str, body| call(service, "x-server-api-key", &key, path, &body).await;
     let bounced =
-        site.send(json!({ "to": ["missing@sim.postroad.test"], "subject": "Password reset" })).await;
-    site.send(json!({ "to": ["defer@sim.postroad.test"], "subject": "Sign-in code", "tag": "code" })).await;
+        service.send(json!({ "to": ["missing@sim.postroad.test"], "subject": "Password reset" })).await;
+    service
+        .send(json!({ "to": ["defer@sim.postroad.test"], "subject": "Sign-in code", "tag": "code" }))
+        .await;
     let next_week = SystemClock.now().plus(Duration::from_hours(7 * 24)).to_rfc3339();
-    let scheduled = site.send(json!({ "subject": "Next week", "send_at": next_week })).await;
+    let scheduled = service.send(json!({ "subject": "Next week", "send_at": next_week })).await;
     let gone = json!({ "address": "gone@example.net", "reason": "complaint", "details": "asked to stop" });
-    of_server("suppressions/add", gone).await;
+    by_server("suppressions/add", gone).await;
     let suppressed =
-        site.send(json!({ "to": ["gone@example.net"], "subject": "To somebody who asked to stop" })).await;
+        service.send(json!({ "to": ["gone@example.net"], "subject": "To somebody who asked to stop" })).await;
     let template = json!({
         "name": "Order confirmation", "alias": "order", "subject": "Order {{ number }}", "html_body": "<p>Hello</p>",
         "plain_body": "Hello", "publish": true,
     });
-    let template = of_server("templates/create", template).await["id"].clone();
+    let template = by_server("templates/create", template).await["id"].clone();
     let change = json!({ "id": template, "html_body": "<p>Good day</p>", "plain_body": "Good day" });
-    of_server("templates/update", change).await;
+    by_server("templates/update", change).await;
 
-    let development = SecondServer::create_development(site).await;
+    let development = SecondServer::create_development(service).await;
     let html =
         "<p>Your code is <b>482 913</b>.</p><a href=\"https://shop.example/reset?token=abc\">Reset</a>";
     let held = development
         .send(
-            site,
+            service,
             json!({
                 "subject": "Your sign-in code", "html_body": html, "plain_body": "Your code is 482 913.",
                 "attachments": [{ "name": "terms.txt", "data": "aGVsbG8=" }],
@@ -225,19 +227,21 @@ pub(crate) async fn fill(site: &Site) -> HashMap<&'static str, String> {
         )
         .await;
 
-    let operator_key = site.ready("operator_api_key");
+    let operator_key = service.ready("operator_api_key");
     let newcomer = json!({ "account": 1, "email": "newcomer@example.com", "role": "member", "mail": false });
-    let invited = call(site, "x-operator-api-key", &operator_key, "users/invite", &newcomer).await;
+    let invited = call(service, "x-operator-api-key", &operator_key, "users/invite", &newcomer).await;
     let token_in = |text: &str, before: &str| {
         let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before} in {text}"));
         rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').next().unwrap().to_owned()
     };
-    let reset = site.submit(&format!("/account/people/{}/reset_link", names["colleague"]), &cookie, "").await;
-    let share = format!("/servers/{}/domains/example.test/share", names["server"]);
-    let share = site.submit(&share, &cookie, "").await;
-    site.until(bounced, "HardFail").await;
-    site.until(suppressed, "Held").await;
-    names.extend([
+    let reset = service
+        .submit(&format!("/account/people/{}/reset_link", placeholders["colleague"]), &cookie, "")
+        .await;
+    let share = format!("/servers/{}/domains/example.test/share", placeholders["server"]);
+    let share = service.submit(&share, &cookie, "").await;
+    service.until_status(bounced, "HardFail").await;
+    service.until_status(suppressed, "Held").await;
+    placeholders.extend([
         ("receipt", receipt.to_string()),
         ("bounced", bounced.to_string()),
         ("scheduled", scheduled.to_string()),
@@ -248,5 +252,5 @@ pub(crate) async fn fill(site: &Site) -> HashMap<&'static str, String> {
         ("reset", token_in(&reset.text(), "/reset_password?token=")),
         ("share", token_in(&share.text(), "/dns/")),
     ]);
-    names
+    placeholders
 }

@@ -1,4 +1,4 @@
-//! Pages and actions of each role: the pages use the permission table and add no rules.
+//! Pages and forms that each role may use. Pages show no form and no link that the role may not use.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,48 +6,49 @@ use postroad_testkit::Reply;
 use postroad_testkit::http::Method;
 use serde_json::{Value, json};
 
-use crate::routes::{For, Kind, Person, ROUTES};
-use crate::site::{SecondServer, Site, form_token};
+use crate::routes::{Access, Kind, Person, ROUTES};
+use crate::service::{DevService, SecondServer, form_token};
 
 #[tokio::test]
 async fn each_person_reads_and_does_what_the_role_allows_on_sqlite() {
-    each_person_reads_and_does_what_the_role_allows(Site::start()).await;
+    each_person_reads_and_does_what_the_role_allows(DevService::start()).await;
 }
 
 #[tokio::test]
 async fn each_person_reads_and_does_what_the_role_allows_on_postgres() {
-    each_person_reads_and_does_what_the_role_allows(Site::start_on_postgres()).await;
+    each_person_reads_and_does_what_the_role_allows(DevService::start_on_postgres()).await;
 }
 
-async fn each_person_reads_and_does_what_the_role_allows(site: Site) {
-    let operator = site.cookie().await;
-    let names = fill_with_development(&site, &operator).await;
+async fn each_person_reads_and_does_what_the_role_allows(service: DevService) {
+    let operator = service.sign_in().await;
+    let placeholders = create_objects_with_held_message(&service, &operator).await;
     // Without a session, every route that is not for anybody leads to the sign-in form.
-    for (kind, route, fields, whose) in ROUTES {
-        let reply = ask(&site, *kind, &filled(&names, route), &filled(&names, fields), "", "").await;
+    for (kind, route, fields, access) in ROUTES {
+        let (path, fields) = (with_values(&placeholders, route), with_values(&placeholders, fields));
+        let reply = send_request(&service, *kind, &path, &fields, "", "").await;
         let leads_to_sign_in = reply.status == 303 && location(&reply).starts_with("/sign_in");
-        match whose {
-            For::Anybody => assert!(!leads_to_sign_in && reply.status < 500, "{route}: {}", reply.status),
-            For::AtLeast(_) => assert!(leads_to_sign_in, "{kind:?} {route}: {}", reply.status),
+        match access {
+            Access::Anybody => assert!(!leads_to_sign_in && reply.status < 500, "{route}: {}", reply.status),
+            Access::AtLeast(_) => assert!(leads_to_sign_in, "{kind:?} {route}: {}", reply.status),
         }
     }
     for person in [Person::ReadOnly, Person::Member, Person::Admin, Person::Owner, Person::Operator] {
         let cookie = match person {
-            Person::ReadOnly => join(&site, "read-only", "read-only").await.1,
-            Person::Member => join(&site, "member", "member").await.1,
-            Person::Admin => join(&site, "admin", "admin").await.1,
-            Person::Owner => join(&site, "owner", "owner").await.1,
+            Person::ReadOnly => join(&service, "read-only", "read-only").await.1,
+            Person::Member => join(&service, "member", "member").await.1,
+            Person::Admin => join(&service, "admin", "admin").await.1,
+            Person::Owner => join(&service, "owner", "owner").await.1,
             Person::Operator => operator.clone(),
         };
-        let start = site.get("/servers", &cookie).await;
+        let start = service.get("/servers", &cookie).await;
         let token = form_token(&start);
         let sees_operator = start.text().contains("\"/operator\"") && start.text().contains("\"/inbox\"");
         assert_eq!(sees_operator, person == Person::Operator, "the menu of {person:?}");
         let mut followed = BTreeSet::new();
-        for (kind, route, fields, whose) in ROUTES {
-            let For::AtLeast(least) = whose else { continue };
-            let (path, fields) = (filled(&names, route), filled(&names, fields));
-            let reply = ask(&site, *kind, &path, &fields, &cookie, &token).await;
+        for (kind, route, fields, access) in ROUTES {
+            let Access::AtLeast(least) = access else { continue };
+            let (path, fields) = (with_values(&placeholders, route), with_values(&placeholders, fields));
+            let reply = send_request(&service, *kind, &path, &fields, &cookie, &token).await;
             let what = format!("{person:?}: {kind:?} {path} {fields}: {}", reply.status);
             if person < *least {
                 assert_eq!(reply.status, 403, "{what}");
@@ -58,19 +59,19 @@ async fn each_person_reads_and_does_what_the_role_allows(site: Site) {
                 let good = if *route == "/" { 303 } else { 200 };
                 assert_eq!(reply.status, good, "{what}: {}", reply.text());
                 for (action, act) in forms(&reply.text()) {
-                    let least = least_for(&action, act.as_deref());
+                    let least = lowest_role_for(&action, act.as_deref());
                     assert!(least.is_none_or(|least| person >= least), "{what} shows {action} {act:?}");
                 }
                 for link in links(&reply.text(), &path) {
                     if followed.insert(link.clone()) {
-                        let found = site.get(&link, &cookie).await.status;
+                        let found = service.get(&link, &cookie).await.status;
                         assert!(found != 403 && found < 500, "{what} has a link to {link}: {found}");
                     }
                 }
             }
         }
         assert!(followed.len() > 40, "{person:?} found {followed:?}");
-        assert_eq!(site.get("/servers", &cookie).await.status, 303, "{person:?} is signed out");
+        assert_eq!(service.get("/servers", &cookie).await.status, 303, "{person:?} is signed out");
     }
 }
 
@@ -107,7 +108,7 @@ fn links(page: &str, path: &str) -> Vec<String> {
 }
 
 /// The lowest role that may send a form; `None` if everybody may.
-fn least_for(action: &str, act: Option<&str>) -> Option<Person> {
+fn lowest_role_for(action: &str, act: Option<&str>) -> Option<Person> {
     let fits = |route: &str| {
         let route = route.replace("example.org", "{name}");
         let (parts, wanted): (Vec<&str>, Vec<&str>) =
@@ -121,15 +122,16 @@ fn least_for(action: &str, act: Option<&str>) -> Option<Person> {
     // Literal routes come before routes with parameters, and among those with the same path the row with the act of the
     // button.
     let row = rows.min_by_key(|(_, route, fields, _)| (route.matches('{').count(), !has_act(fields)));
-    let (_, _, _, whose) = row.unwrap_or_else(|| panic!("no route for {action}"));
-    match whose {
-        For::Anybody => None,
-        For::AtLeast(person) => Some(*person),
+    let (_, _, _, access) = row.unwrap_or_else(|| panic!("no route for {action}"));
+    match access {
+        Access::Anybody => None,
+        Access::AtLeast(person) => Some(*person),
     }
 }
 
-pub(crate) async fn ask(
-    site: &Site,
+/// Sends a request as a browser does: `fields` are the query of a page, or the fields of a form.
+pub(crate) async fn send_request(
+    service: &DevService,
     kind: Kind,
     path: &str,
     fields: &str,
@@ -138,14 +140,14 @@ pub(crate) async fn ask(
 ) -> Reply {
     let with_query = if fields.is_empty() { path.to_owned() } else { format!("{path}?{fields}") };
     match kind {
-        Kind::Page => site.get(&with_query, cookie).await,
+        Kind::Page => service.get(&with_query, cookie).await,
         Kind::Stream => {
             let headers = [("cookie", cookie)];
-            site.client.request(Method::HEAD, &with_query, &headers, Vec::new().into()).await.unwrap()
+            service.client.request(Method::HEAD, &with_query, &headers, Vec::new().into()).await.unwrap()
         }
         Kind::Form => {
             let headers = [("cookie", cookie), ("sec-fetch-site", "same-origin")];
-            site.post(path, &headers, &format!("csrf={token}&{fields}")).await
+            service.post(path, &headers, &format!("csrf={token}&{fields}")).await
         }
     }
 }
@@ -154,31 +156,34 @@ fn location(reply: &Reply) -> String {
     reply.headers.get("location").map_or_else(String::new, |value| value.to_str().unwrap().to_owned())
 }
 
-/// Replaces the names in braces by their values.
-pub(crate) fn filled(names: &HashMap<&'static str, String>, text: &str) -> String {
-    names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+/// The text with the values of its placeholders, such as `{server}`.
+pub(crate) fn with_values(placeholders: &HashMap<&'static str, String>, text: &str) -> String {
+    placeholders
+        .iter()
+        .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
-/// Creates one of everything that the routes need; returns ids by their name in braces.
-pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, String> {
-    let start = site.get("/", operator).await;
+/// Creates one of everything that the routes need; returns the values of placeholders such as `{server}`, by name.
+pub(crate) async fn create_objects(service: &DevService, operator: &str) -> HashMap<&'static str, String> {
+    let start = service.get("/", operator).await;
     let server = location(&start).strip_prefix("/servers/").unwrap().to_owned();
-    let message = site
+    let message = service
         .send(json!({ "html_body": "<p>hi</p>", "attachments": [{ "name": "a.txt", "data": "aGk=" }] }))
         .await;
-    site.until(message, "Sent").await;
-    let key = site.ready("api_key");
-    let of_server = async |path: &str, body: Value| call(site, "x-server-api-key", &key, path, &body).await;
+    service.until_status(message, "Sent").await;
+    let key = service.ready("api_key");
+    let by_server =
+        async |path: &str, body: Value| call(service, "x-server-api-key", &key, path, &body).await;
     let template = json!({ "name": "x", "alias": "x", "subject": "hi", "plain_body": "hi", "publish": true });
-    let template = of_server("templates/create", template).await;
+    let template = by_server("templates/create", template).await;
     let webhook =
-        of_server("webhooks/create", json!({ "url": "http://127.0.0.1:9/", "events": "all" })).await;
-    let operator_key = site.ready("operator_api_key");
+        by_server("webhooks/create", json!({ "url": "http://127.0.0.1:9/", "events": "all" })).await;
+    let operator_key = service.ready("operator_api_key");
     let by_operator =
-        async |path: &str, body: Value| call(site, "x-operator-api-key", &operator_key, path, &body).await;
-    let account_key = site.ready("account_api_key");
+        async |path: &str, body: Value| call(service, "x-operator-api-key", &operator_key, path, &body).await;
+    let account_key = service.ready("account_api_key");
     let by_account =
-        async |path: &str, body: Value| call(site, "x-account-api-key", &account_key, path, &body).await;
+        async |path: &str, body: Value| call(service, "x-account-api-key", &account_key, path, &body).await;
     let account = by_account("account/get", json!({})).await["id"].clone();
     let pool =
         by_operator("ip_pools/create", json!({ "name": "own", "account": account })).await["id"].clone();
@@ -189,14 +194,14 @@ pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, S
     let spare = by_account("servers/create", json!({ "name": "spare" })).await["id"].clone();
     let wanted = json!({ "server": server.parse::<i64>().unwrap(), "name": "other", "scope": "send" });
     let other_key = by_account("credentials/create", wanted).await["id"].clone();
-    let (person, _) = join(site, "target", "read-only").await;
-    let (colleague, _) = join(site, "colleague", "read-only").await;
-    let token = form_token(&site.get("/servers", operator).await);
+    let (person, _) = join(service, "target", "read-only").await;
+    let (colleague, _) = join(service, "colleague", "read-only").await;
+    let token = form_token(&service.get("/servers", operator).await);
     let headers = [("cookie", operator), ("sec-fetch-site", "same-origin")];
     let inspector = format!("/servers/{server}/webhooks/inspector");
-    assert_eq!(site.post(&inspector, &headers, &format!("csrf={token}")).await.status, 303);
+    assert_eq!(service.post(&inspector, &headers, &format!("csrf={token}")).await.status, 303);
     let form = format!("csrf={token}&tab=held&act=release&all=1&confirmed=1");
-    let job = site.post(&format!("/servers/{server}/messages/bulk"), &headers, &form).await;
+    let job = service.post(&format!("/servers/{server}/messages/bulk"), &headers, &form).await;
     let job = location(&job).rsplit_once('/').unwrap().1.to_owned();
     HashMap::from([
         ("server", server),
@@ -219,40 +224,44 @@ pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, S
     ])
 }
 
-/// Like `fill`, with a development server that holds a message.
-pub(crate) async fn fill_with_development(site: &Site, operator: &str) -> HashMap<&'static str, String> {
-    let mut names = fill(site, operator).await;
-    let development = SecondServer::create_development(site).await;
-    names.insert("held", development.send(site, json!({})).await.to_string());
-    names.insert("development", development.id.to_string());
-    names
+/// Like `create_objects`, and also a development server that holds a message.
+pub(crate) async fn create_objects_with_held_message(
+    service: &DevService,
+    operator: &str,
+) -> HashMap<&'static str, String> {
+    let mut placeholders = create_objects(service, operator).await;
+    let development = SecondServer::create_development(service).await;
+    placeholders.insert("held", development.send(service, json!({})).await.to_string());
+    placeholders.insert("development", development.id.to_string());
+    placeholders
 }
 
-pub(crate) async fn call(site: &Site, header: &str, key: &str, path: &str, body: &Value) -> Value {
+/// Calls an endpoint of the API, which must succeed; returns `data` of the answer.
+pub(crate) async fn call(service: &DevService, header: &str, key: &str, path: &str, body: &Value) -> Value {
     let headers = [(header, key), ("content-type", "application/json")];
     let path = format!("/api/v1/{path}");
-    let reply = site.client.request(Method::POST, &path, &headers, body.to_string().into()).await.unwrap();
+    let reply = service.client.request(Method::POST, &path, &headers, body.to_string().into()).await.unwrap();
     let answer = reply.json();
     assert_eq!(answer["status"], "success", "{path}: {answer}");
     answer["data"].clone()
 }
 
 /// Invites somebody, accepts the invitation, and returns the person's id and the session's cookie.
-pub(crate) async fn join(site: &Site, name: &str, role: &str) -> (i64, String) {
-    let key = site.ready("account_api_key");
+pub(crate) async fn join(service: &DevService, name: &str, role: &str) -> (i64, String) {
+    let key = service.ready("account_api_key");
     let email = format!("{name}@example.com");
-    let account = call(site, "x-account-api-key", &key, "account/get", &json!({})).await["id"].clone();
+    let account = call(service, "x-account-api-key", &key, "account/get", &json!({})).await["id"].clone();
     let wanted = json!({ "account": account, "email": email, "role": role, "mail": false });
     // An account key cannot invite owners.
-    let operator_key = site.ready("operator_api_key");
-    let invited = call(site, "x-operator-api-key", &operator_key, "users/invite", &wanted).await;
+    let operator_key = service.ready("operator_api_key");
+    let invited = call(service, "x-operator-api-key", &operator_key, "users/invite", &wanted).await;
     let link = invited["link"].as_str().unwrap().to_owned();
     let token = link.split_once("token=").unwrap().1;
     let form = format!("token={token}&name={name}&password=a+road+of+seven+posts");
-    let reply = site.post("/invitation", &[("sec-fetch-site", "same-origin")], &form).await;
+    let reply = service.post("/invitation", &[("sec-fetch-site", "same-origin")], &form).await;
     assert_eq!(reply.status, 303, "{}", reply.text());
     let cookie = reply.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-    let people = call(site, "x-account-api-key", &key, "users/list", &json!({})).await;
+    let people = call(service, "x-account-api-key", &key, "users/list", &json!({})).await;
     let people = people["items"].as_array().unwrap();
     let id = people.iter().find(|user| user["email"] == email.as_str()).unwrap()["id"].as_i64().unwrap();
     (id, cookie)
@@ -260,12 +269,12 @@ pub(crate) async fn join(site: &Site, name: &str, role: &str) -> (i64, String) {
 
 #[tokio::test]
 async fn admins_have_no_buttons_for_people_with_more_rights() {
-    let site = Site::start();
-    let (owner, owners_cookie) = join(&site, "owner", "owner").await;
-    let (member, _) = join(&site, "member", "member").await;
-    let (_, admin) = join(&site, "admin", "admin").await;
+    let service = DevService::start();
+    let (owner, owners_cookie) = join(&service, "owner", "owner").await;
+    let (member, _) = join(&service, "member", "member").await;
+    let (_, admin) = join(&service, "admin", "admin").await;
     let buttons = async |path: &str, cookie: &str, person: i64| {
-        let page = site.get(path, cookie).await.text();
+        let page = service.get(path, cookie).await.text();
         let of_person =
             |action: &str| format!("{action}/").starts_with(&format!("/account/people/{person}/"));
         forms(&page).into_iter().filter(|(action, _)| of_person(action)).count()
@@ -274,14 +283,14 @@ async fn admins_have_no_buttons_for_people_with_more_rights() {
         (&admin, owner, 0),
         (&admin, member, 3),
         (&owners_cookie, member, 3),
-        (&site.cookie().await, owner, 3),
+        (&service.sign_in().await, owner, 3),
     ] {
         assert_eq!(buttons("/account/people", cookie, person).await, expected, "{person}");
         let on_page = buttons(&format!("/account/people/{person}"), cookie, person).await;
         assert_eq!(on_page > 0, expected > 0, "{person}: {on_page}");
     }
     // An admin cannot give away the role of an owner either.
-    let invite = async |cookie: &str| site.get("/account/people", cookie).await.text();
+    let invite = async |cookie: &str| service.get("/account/people", cookie).await.text();
     let invite = (invite(&admin).await, invite(&owners_cookie).await);
     let offers_owner = |page: &str| page.split("Invite somebody").nth(1).unwrap().contains("<option>owner");
     assert_eq!((offers_owner(&invite.0), offers_owner(&invite.1)), (false, true));
@@ -289,24 +298,24 @@ async fn admins_have_no_buttons_for_people_with_more_rights() {
 
 #[tokio::test]
 async fn a_gate_of_the_operator_is_not_lifted_by_an_admin_on_sqlite() {
-    admin_cannot_lift_a_gate_of_the_operator(Site::start()).await;
+    a_gate_of_the_operator_is_not_lifted_by_an_admin(DevService::start()).await;
 }
 
 #[tokio::test]
 async fn a_gate_of_the_operator_is_not_lifted_by_an_admin_on_postgres() {
-    admin_cannot_lift_a_gate_of_the_operator(Site::start_on_postgres()).await;
+    a_gate_of_the_operator_is_not_lifted_by_an_admin(DevService::start_on_postgres()).await;
 }
 
-async fn admin_cannot_lift_a_gate_of_the_operator(site: Site) {
-    let operator = site.cookie().await;
-    let start = site.get("/", &operator).await;
+async fn a_gate_of_the_operator_is_not_lifted_by_an_admin(service: DevService) {
+    let operator = service.sign_in().await;
+    let start = service.get("/", &operator).await;
     let server = start.headers["location"].to_str().unwrap().to_owned();
     let id = server.rsplit('/').next().unwrap();
-    let (_, admin) = join(&site, "admin", "admin").await;
+    let (_, admin) = join(&service, "admin", "admin").await;
     let send = async |cookie: &str, path: &str, fields: &str| {
-        let token = form_token(&site.get("/servers", cookie).await);
+        let token = form_token(&service.get("/servers", cookie).await);
         let headers = [("cookie", cookie), ("sec-fetch-site", "same-origin")];
-        site.post(path, &headers, &format!("csrf={token}&{fields}")).await.status
+        service.post(path, &headers, &format!("csrf={token}&{fields}")).await.status
     };
     let (suspend, resume) = (format!("{server}/queue/suspend"), format!("{server}/queue/resume"));
     assert_eq!(send(&admin, &suspend, "reason=mine").await, 303);
@@ -316,7 +325,7 @@ async fn admin_cannot_lift_a_gate_of_the_operator(site: Site) {
     for (path, fields) in [(&resume, ""), (&suspend, "reason=mine&per_minute=1000")] {
         assert_eq!(send(&admin, path, fields).await, 422, "{path}");
     }
-    let queue = site.get(&format!("{server}/queue"), &admin).await.text();
+    let queue = service.get(&format!("{server}/queue"), &admin).await.text();
     assert!(queue.contains("abuse") && !queue.contains("mine"), "{queue}");
     assert_eq!(send(&operator, "/operator/resume", &scope).await, 303);
     assert_eq!(send(&admin, &suspend, "reason=mine").await, 303);

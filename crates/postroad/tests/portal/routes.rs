@@ -16,13 +16,13 @@ pub(crate) enum Person {
 
 /// People who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum For {
+pub(crate) enum Access {
     /// Also those who are not signed in.
     Anybody,
     AtLeast(Person),
 }
 
-use For::{Anybody, AtLeast};
+use Access::{Anybody, AtLeast};
 use Person::{Admin, Member, Operator, ReadOnly};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,9 +35,9 @@ pub(crate) enum Kind {
 
 use Kind::{Form, Page, Stream};
 
-/// Kind, route, query or fields of the form, and who may use it. Names in braces are replaced by the values of
-/// `roles::fill_with_development`.
-pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
+/// Kind, route, query or fields of the form, and who may use it. Placeholders in braces get the
+/// values that `roles::create_objects_with_held_message` returns.
+pub(crate) const ROUTES: &[(Kind, &str, &str, Access)] = &[
     (Page, "/sign_in", "", Anybody),
     (Form, "/sign_in", "email=nobody@example.net&password=x", Anybody),
     (Form, "/sign_in/code", "token=x&code=1", Anybody),
@@ -289,7 +289,7 @@ fn every_route_of_the_portal_has_a_row() {
         .map(|(kind, route, _, _)| (*kind == Form, without_names(&route.replace("example.org", "{name}"))))
         .collect();
     let mut found = BTreeSet::new();
-    for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../portal/src")) {
+    for file in source_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../portal/src")) {
         let text = std::fs::read_to_string(file).unwrap();
         for part in text.split(".route(\"").skip(1) {
             let (route, rest) = part.split_once('"').unwrap();
@@ -311,12 +311,12 @@ pub(crate) fn without_names(route: &str) -> String {
     route.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-fn sources(folder: &Path) -> Vec<PathBuf> {
+fn source_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(sources(&path));
+            found.extend(source_files(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
         }

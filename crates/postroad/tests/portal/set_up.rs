@@ -11,13 +11,13 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::roles::call;
-use crate::site::{Serving, Site, pictures, program};
+use crate::service::{DevService, FreshService, pictures, program};
 
 #[tokio::test]
 async fn first_person_chooses_an_authenticator_app_at_once() {
-    let serving = Serving::start("");
+    let fresh = FreshService::start("");
     let browser = Browser::start().await;
-    browser.open(&serving.set_up_link).await;
+    browser.open(&fresh.set_up_link).await;
     browser.fill("input[name=account]", "Shop Ltd").await;
     browser.fill("input[name=email]", "owner@shop.example").await;
     browser.fill("input[name=password]", "a road of seven posts").await;
@@ -37,10 +37,10 @@ async fn first_person_chooses_an_authenticator_app_at_once() {
     assert_eq!(browser.console().await, [""; 0]);
 }
 
-/// A process that is killed when this is dropped.
-struct Running(Child);
+/// A process, which is killed when the guard is dropped.
+struct ProcessGuard(Child);
 
-impl Running {
+impl ProcessGuard {
     /// Stops the service with SIGTERM. All that it prints after its start is in its output then.
     fn terminate(&mut self) {
         let pid = self.0.id().to_string();
@@ -49,7 +49,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ProcessGuard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -64,12 +64,12 @@ async fn without_https_serve_prints_a_link_that_opens_on_this_machine() {
         ("trusted_proxies = [\"127.0.0.1\"]\n", false),
     ] {
         let folder = TempDir::new().unwrap();
-        let config = Serving::write_configuration(&folder, more);
+        let config = FreshService::write_configuration(&folder, more);
         let mut command = daemon::command(program(), &[]);
         command.args(["serve", "--config", config.to_str().unwrap()]).stderr(Stdio::null());
         let output = folder.path().join("output");
         command.stdout(File::create(&output).unwrap());
-        let mut service = Running(command.spawn().unwrap());
+        let mut service = ProcessGuard(command.spawn().unwrap());
         let links = eventually(async || {
             let output = std::fs::read_to_string(&output).unwrap();
             let links: Vec<String> =
@@ -95,20 +95,22 @@ async fn without_https_serve_prints_a_link_that_opens_on_this_machine() {
 
 #[tokio::test]
 async fn an_invited_person_may_choose_an_authenticator_app_at_once() {
-    let site = Site::start();
+    let service = DevService::start();
     let account =
-        call(&site, "x-account-api-key", &site.ready("account_api_key"), "account/get", &json!({})).await;
+        call(&service, "x-account-api-key", &service.ready("account_api_key"), "account/get", &json!({}))
+            .await;
     let wanted =
         json!({ "account": account["id"], "email": "anna@example.com", "role": "member", "mail": false });
     let invited =
-        call(&site, "x-operator-api-key", &site.ready("operator_api_key"), "users/invite", &wanted).await;
+        call(&service, "x-operator-api-key", &service.ready("operator_api_key"), "users/invite", &wanted)
+            .await;
     let token = invited["link"].as_str().unwrap().split_once("token=").unwrap().1.to_owned();
     let own = [("sec-fetch-site", "same-origin")];
     let join = async |password: &str| {
         let form = format!("token={token}&name=Anna&app=1&password={password}");
-        site.post("/invitation", &own, &form).await
+        service.post("/invitation", &own, &form).await
     };
-    let page = site.get(&format!("/invitation?token={token}"), "").await.text();
+    let page = service.get(&format!("/invitation?token={token}"), "").await.text();
     assert!(page.contains("name=\"app\"") && !page.contains(" checked"), "{page}");
     let refused = join("short").await;
     assert!(refused.status == 422 && refused.text().contains(" checked"), "{}", refused.text());
@@ -118,8 +120,8 @@ async fn an_invited_person_may_choose_an_authenticator_app_at_once() {
 
 #[tokio::test]
 async fn first_person_sets_up_signs_out_and_in_again() {
-    let serving = Serving::start("");
-    let (url, link) = (&serving.url, &serving.set_up_link);
+    let fresh = FreshService::start("");
+    let (url, link) = (&fresh.url, &fresh.set_up_link);
 
     let browser = Browser::start().await;
     browser.open(url).await;

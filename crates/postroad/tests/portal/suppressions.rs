@@ -1,23 +1,23 @@
-//! The list of suppressed addresses: filters, export, and entries with a reason and an end.
+//! The list of suppressed addresses: filters, export, import, and entries with a reason and an end.
 
 use serde_json::json;
 
 use crate::roles::call;
-use crate::site::{Site, pictures, server_of};
+use crate::service::{DevService, pictures, server_of};
 
 #[tokio::test]
 async fn page_and_export_of_suppressions_are_filtered_by_reason_and_day() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let list = format!("{}/suppressions", site.server_path(&cookie).await);
-    let key = site.ready("api_key");
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let list = format!("{}/suppressions", service.server_path(&cookie).await);
+    let key = service.ready("api_key");
     for (address, reason) in [("ann@example.net", "complaint"), ("bob@example.net", "manual")] {
         let new = json!({ "address": address, "reason": reason });
-        call(&site, "x-server-api-key", &key, "suppressions/add", &new).await;
+        call(&service, "x-server-api-key", &key, "suppressions/add", &new).await;
     }
     let shows = async |query: &str| {
-        let page = site.get(&format!("{list}?{query}"), &cookie).await.text();
-        let csv = site.get(&format!("{list}/export?{query}"), &cookie).await.text();
+        let page = service.get(&format!("{list}?{query}"), &cookie).await.text();
+        let csv = service.get(&format!("{list}/export?{query}"), &cookie).await.text();
         let both = ["ann@example.net", "bob@example.net"];
         let on_page = both.map(|address| page.contains(&format!(">{address}<")));
         assert_eq!(both.map(|address| csv.contains(address)), on_page, "{query}: {csv}");
@@ -29,15 +29,15 @@ async fn page_and_export_of_suppressions_are_filtered_by_reason_and_day() {
     assert_eq!(shows("since=2026-01-01").await, [true, true]);
     assert_eq!(shows("until=2026-01-01").await, [false, false]);
     assert_eq!(shows("reason=manual&since=2026-01-01&until=2090-01-01").await, [false, true]);
-    assert_eq!(site.get(&format!("{list}/export?since=yesterday"), &cookie).await.status, 422);
+    assert_eq!(service.get(&format!("{list}/export?since=yesterday"), &cookie).await.status, 422);
 }
 
 #[tokio::test]
 async fn an_address_is_suppressed_with_a_reason_until_a_day_and_several_are_removed() {
-    let site = Site::start();
-    let browser = site.browser().await;
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    let page = site.url_of(&format!("/servers/{server}/suppressions"));
+    let page = service.url_of(&format!("/servers/{server}/suppressions"));
     browser.open(&page).await;
     let form = "form[action$='/suppressions']";
     browser.fill(&format!("{form} input[name=address]"), "ann@example.net").await;
@@ -76,9 +76,35 @@ async fn an_address_is_suppressed_with_a_reason_until_a_day_and_several_are_remo
     browser.click("#list td button").await;
     browser.accept_question().await;
     browser.until_text("Nobody is suppressed").await;
-    let cookie = site.cookie().await;
+    let cookie = service.sign_in().await;
     let form = "address=x@example.net&expires_at=2001-01-01";
-    let refused = site.submit(&format!("/servers/{server}/suppressions"), &cookie, form).await;
+    let refused = service.submit(&format!("/servers/{server}/suppressions"), &cookie, form).await;
     assert_eq!(refused.status, 422, "{}", refused.text());
-    assert_eq!(site.submit(&format!("/servers/{server}/suppressions/remove"), &cookie, "").await.status, 422);
+    assert_eq!(
+        service.submit(&format!("/servers/{server}/suppressions/remove"), &cookie, "").await.status,
+        422
+    );
+}
+
+#[tokio::test]
+async fn a_list_of_addresses_is_suppressed_and_invalid_lines_are_reported() {
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
+    let server = server_of(&browser).await;
+    let page = service.url_of(&format!("/servers/{server}/suppressions"));
+    browser.open(&page).await;
+    browser.click("main > details summary").await;
+    browser.fill("textarea[name=csv]", "ann@example.net\nno address\nbob@example.net").await;
+    browser.click("form[action$='/import'] button").await;
+    browser.until_text("1 line not taken").await;
+    let text = browser.page_text().await;
+    assert!(
+        text.contains("Line 2:") && text.contains("ann@example.net") && text.contains("bob@example.net"),
+        "{text}"
+    );
+    // The form is still open.
+    browser.fill("textarea[name=csv]", "address,reason\neve@example.net,complaint").await;
+    browser.click("form[action$='/import'] button").await;
+    browser.until_text("every line was accepted").await;
+    browser.until_text("eve@example.net").await;
 }

@@ -1,16 +1,16 @@
-//! The editor's check, previews with another model, and any two versions side by side.
+//! The template editor: checks and previews of unsaved texts, comparison of versions, rollback, and test messages.
 
 use serde_json::json;
 
 use crate::roles::call;
-use crate::site::{Site, pictures, server_of};
+use crate::service::{DevService, pictures, server_of};
 
 #[tokio::test]
 async fn texts_are_checked_without_being_saved() {
-    let site = Site::start();
-    let browser = site.browser().await;
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/templates/new"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/templates/new"))).await;
     browser.fill("input[name=name]", "Bill").await;
     browser.fill("input[name=subject]", "Bill {{ number }}").await;
     browser.fill("textarea[name=html_body]", "<p>{{ name }}</p>").await;
@@ -25,17 +25,17 @@ async fn texts_are_checked_without_being_saved() {
     assert!(checked.contains("name") && checked.contains("number"), "{checked}");
     assert_eq!(browser.attribute("input[name=name]", "value").await.as_deref(), Some("Bill"));
     browser.screenshot(&pictures().join("template-checked.png")).await;
-    let cookie = site.cookie().await;
-    let list = site.get(&format!("/servers/{server}/templates"), &cookie).await.text();
+    let cookie = service.sign_in().await;
+    let list = service.get(&format!("/servers/{server}/templates"), &cookie).await.text();
     assert!(!list.contains(">Bill<"), "it is not saved: {list}");
 }
 
 #[tokio::test]
 async fn texts_are_previewed_without_being_saved() {
-    let site = Site::start();
-    let browser = site.browser().await;
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/templates/new"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/templates/new"))).await;
     assert!(browser.has("input[name=inline_css][checked]").await, "on by default, as in the API");
     browser.fill("input[name=name]", "Bill").await;
     browser.fill("textarea[name=html_body]", "<p style=\"color: red\">Dear {{ name }}</p>").await;
@@ -48,9 +48,10 @@ async fn texts_are_previewed_without_being_saved() {
     browser.screenshot(&pictures().join("template-draft.png")).await;
     assert_eq!(browser.run("return document.querySelector('[name=name]').value").await, "Bill");
     assert_eq!(browser.console().await, [""; 0]);
-    let cookie = site.cookie().await;
+    let cookie = service.sign_in().await;
     let preview = async |path: &str, form: &str| {
-        let reply = site.submit(&format!("/servers/{server}/templates/{path}/preview"), &cookie, form).await;
+        let reply =
+            service.submit(&format!("/servers/{server}/templates/{path}/preview"), &cookie, form).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let policy = reply.headers["content-security-policy"].to_str().unwrap().to_owned();
         assert!(policy.starts_with("sandbox;"), "{policy}");
@@ -61,25 +62,26 @@ async fn texts_are_previewed_without_being_saved() {
     assert!(shown.contains("<p>Dear Ann</p>") && !shown.contains("<iframe"), "{shown}");
     let new = json!({ "name": "Old", "html_body": "<p>Old</p>", "subject": "x" });
     let id =
-        call(&site, "x-server-api-key", &site.ready("api_key"), "templates/create", &new).await["id"].clone();
+        call(&service, "x-server-api-key", &service.ready("api_key"), "templates/create", &new).await["id"]
+            .clone();
     let shown = preview(&id.to_string(), form).await;
     assert!(shown.contains("<p>Dear Ann</p>"), "{shown}");
     let wrong = preview("new", "name=x&html_body=%7B%7B+name&subject=y").await;
     assert!(wrong.contains("cannot be rendered"), "{wrong}");
     // After a check, the preview of the saved version is not shown.
-    browser.open(&site.url_of(&format!("/servers/{server}/templates/{id}"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/templates/{id}"))).await;
     browser.click("button[formaction$='/check']").await;
     browser.until_text("No mistakes").await;
     assert!(!browser.has("iframe[src]").await);
-    let list = site.get(&format!("/servers/{server}/templates"), &cookie).await.text();
+    let list = service.get(&format!("/servers/{server}/templates"), &cookie).await.text();
     assert!(!list.contains(">Bill<"), "nothing was saved: {list}");
 }
 
 #[tokio::test]
 async fn a_template_of_the_maximum_size_is_saved_in_the_editor() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let server = site.server_path(&cookie).await;
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let server = service.server_path(&cookie).await;
     // Just below the limit of a body; URL-encoded, each of its bytes takes three.
     let chars = 255 << 10;
     let encoded = "%C3%BC".repeat(chars);
@@ -87,27 +89,27 @@ async fn a_template_of_the_maximum_size_is_saved_in_the_editor() {
     for (at, tag) in ["de", "fr", "it"].into_iter().enumerate() {
         form.push(format!("locale_tag_{at}={tag}&locale_plain_{at}={encoded}"));
     }
-    let saved = site.submit(&format!("{server}/templates/new"), &cookie, &form.join("&")).await;
+    let saved = service.submit(&format!("{server}/templates/new"), &cookie, &form.join("&")).await;
     assert_eq!(saved.status, 303, "{}", saved.text());
     let location = saved.headers["location"].to_str().unwrap();
     let id: i64 = location.rsplit_once('/').unwrap().1.split('?').next().unwrap().parse().unwrap();
-    let key = site.ready("api_key");
-    let found = call(&site, "x-server-api-key", &key, "templates/get", &json!({ "id": id })).await;
+    let key = service.ready("api_key");
+    let found = call(&service, "x-server-api-key", &key, "templates/get", &json!({ "id": id })).await;
     let bytes = |texts: &serde_json::Value| texts["plain_body"].as_str().unwrap().len();
     assert_eq!((bytes(&found), bytes(&found["locales"]["it"])), (2 * chars, 2 * chars));
     // Other forms have a lower limit.
-    let refused = site.submit("/servers", &cookie, &format!("name={encoded}{encoded}&mode=live")).await;
+    let refused = service.submit("/servers", &cookie, &format!("name={encoded}{encoded}&mode=live")).await;
     assert_eq!(refused.status, 422);
     assert!(refused.text().contains("larger than 2 MiB"), "{}", refused.text());
 }
 
 #[tokio::test]
 async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let server = site.server_path(&cookie).await;
-    let key = site.ready("api_key");
-    let call = async |path: &str, body| call(&site, "x-server-api-key", &key, path, &body).await;
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let server = service.server_path(&cookie).await;
+    let key = service.ready("api_key");
+    let call = async |path: &str, body| call(&service, "x-server-api-key", &key, path, &body).await;
     let new = json!({
         "name": "Bill", "alias": "bill", "subject": "Bill for {{ name }}", "html_body": "<p>One {{ name }}</p>",
         "sample_model": { "name": "Ann" }, "locales": { "de": { "html_body": "<p>Eins {{ name }}</p>" } },
@@ -122,8 +124,8 @@ async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language()
         call("templates/update", change).await;
     }
     let path = format!("{server}/templates/{id}");
-    let browser = site.browser().await;
-    browser.open(&site.url_of(&path)).await;
+    let browser = service.signed_in_browser().await;
+    browser.open(&service.url_of(&path)).await;
     browser.until_text("Bill for Ann").await;
     browser.click("#try summary").await;
     browser.fill("#try textarea", "{ \"name\": \"Zoe\" }").await;
@@ -132,18 +134,18 @@ async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language()
     browser.until_text("Bill for Zoe").await;
     browser.screenshot(&pictures().join("template-model.png")).await;
     let frame = browser.attribute("iframe", "src").await.unwrap();
-    assert!(site.get(&frame, &cookie).await.text().contains("Deutsch Three Zoe"));
-    let wrong = site.get(&format!("{path}?model=%5B1"), &cookie).await;
+    assert!(service.get(&frame, &cookie).await.text().contains("Deutsch Three Zoe"));
+    let wrong = service.get(&format!("{path}?model=%5B1"), &cookie).await;
     assert!(
         wrong.status == 200 && wrong.text().contains("The model is not a JSON object"),
         "{}",
         wrong.text()
     );
-    let missing = site.get(&format!("{path}?model=%7B%7D"), &cookie).await;
+    let missing = service.get(&format!("{path}?model=%7B%7D"), &cookie).await;
     assert!(missing.text().contains("name"), "{}", missing.text());
     // The first and the third version, in the other language.
     let compare = format!("{path}/compare?from=1&to=3&locale=de&model=%7B%22name%22%3A%22Zoe%22%7D");
-    browser.open(&site.url_of(&compare)).await;
+    browser.open(&service.url_of(&compare)).await;
     browser.until(".diff .added").await;
     let text = browser.page_text().await;
     assert!(
@@ -154,19 +156,19 @@ async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language()
     browser.fill("input[name=from]", "2").await;
     browser.click("form.search button").await;
     browser.until_text("Version 2 to 3").await;
-    assert_eq!(site.get(&format!("{path}/compare?from=1&to=9"), &cookie).await.status, 404);
+    assert_eq!(service.get(&format!("{path}/compare?from=1&to=9"), &cookie).await.status, 404);
 }
 
 #[tokio::test]
 async fn a_test_mail_has_a_sender_and_leaving_unsaved_texts_asks_first() {
-    let site = Site::start();
-    let key = site.ready("api_key");
+    let service = DevService::start();
+    let key = service.ready("api_key");
     let new =
         json!({ "name": "Bill", "html_body": "<p>Old</p>\r\n<p>Two</p>", "subject": "x", "publish": true });
-    let id = call(&site, "x-server-api-key", &key, "templates/create", &new).await["id"].clone();
-    let browser = site.browser().await;
+    let id = call(&service, "x-server-api-key", &key, "templates/create", &new).await["id"].clone();
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    let page = site.url_of(&format!("/servers/{server}/templates/{id}"));
+    let page = service.url_of(&format!("/servers/{server}/templates/{id}"));
     browser.open(&page).await;
     assert_eq!(
         browser.attribute("form[action$='/send_test'] input[name=from]", "value").await.as_deref(),
@@ -194,16 +196,16 @@ async fn a_test_mail_has_a_sender_and_leaving_unsaved_texts_asks_first() {
 
 #[tokio::test]
 async fn a_test_mail_is_sent_from_an_unpublished_draft() {
-    let site = Site::start();
-    let (browser, key) = (site.browser().await, site.ready("api_key"));
+    let service = DevService::start();
+    let (browser, key) = (service.signed_in_browser().await, service.ready("api_key"));
     let server = server_of(&browser).await;
-    let call = async |path: &str, body| call(&site, "x-server-api-key", &key, path, &body).await;
+    let call = async |path: &str, body| call(&service, "x-server-api-key", &key, path, &body).await;
     let new = json!({
         "name": "Bill", "alias": "bill", "subject": "Bill {{ n }}", "html_body": "<p>First {{ n }}</p>",
         "sample_model": { "n": 7 }, "locales": { "de": { "subject": "Rechnung {{ n }}" } },
     });
     let id = call("templates/create", new).await["id"].clone();
-    let editor = site.url_of(&format!("/servers/{server}/templates/{id}"));
+    let editor = service.url_of(&format!("/servers/{server}/templates/{id}"));
     let send = async |page: &str, subject: &str| {
         browser.open(page).await;
         browser.click("form[action$='/send_test'] button").await;
@@ -223,12 +225,39 @@ async fn a_test_mail_is_sent_from_an_unpublished_draft() {
     assert!(labels.contains("2, not published") && labels.contains("1, published"), "{labels}");
     browser.run("document.querySelector('select[name=version]').scrollIntoView()").await;
     browser.screenshot(&pictures().join("template-send-test.png")).await;
-    let cookie = site.cookie().await;
+    let cookie = service.sign_in().await;
     let path = format!("/servers/{server}/templates/{id}/send_test");
     let form = "from=shop@example.test&to=ann@example.net&locale=de&version=2";
-    let sent = site.submit(&path, &cookie, form).await;
-    let sent = site.get(sent.headers["location"].to_str().unwrap(), &cookie).await.text();
+    let sent = service.submit(&path, &cookie, form).await;
+    let sent = service.get(sent.headers["location"].to_str().unwrap(), &cookie).await.text();
     assert!(sent.contains("Rechnung 8"), "{sent}");
     let unknown = "from=shop@example.test&to=ann@example.net&version=9";
-    assert_eq!(site.submit(&path, &cookie, unknown).await.status, 404);
+    assert_eq!(service.submit(&path, &cookie, unknown).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_template_is_rolled_back_and_older_versions_are_previewed() {
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let server = service.server_path(&cookie).await;
+    let key = service.ready("api_key");
+    let call = async |path: &str, body| call(&service, "x-server-api-key", &key, path, &body).await;
+    let new = json!({ "name": "Bill", "alias": "bill", "subject": "x", "html_body": "<p>Text of one</p>", "publish": true });
+    let id = call("templates/create", new).await["id"].clone();
+    let change = json!({ "id": id, "html_body": "<p>Text of two</p>", "publish": true });
+    call("templates/update", change).await;
+    let path = format!("{server}/templates/{id}");
+    let page = service.get(&format!("{path}?version=1"), &cookie).await.text();
+    assert!(page.contains("Preview of version 1") && page.contains("The newest is"), "{page}");
+    let preview = format!("{path}/preview?version=1");
+    assert!(page.contains(&format!("src=\"{preview}\"")), "{page}");
+    assert!(service.get(&preview, &cookie).await.text().contains("Text of one"));
+    let page = service.get(&path, &cookie).await.text();
+    assert!(page.contains("Preview of version 2") && !page.contains("The newest is"), "{page}");
+    assert!(page.contains("Roll back to version 1"), "{page}");
+    for _ in 0..2 {
+        assert_eq!(service.submit(&format!("{path}/rollback"), &cookie, "version=1").await.status, 303);
+        let page = service.get(&path, &cookie).await.text();
+        assert!(page.contains("Version 1 published"), "{page}");
+    }
 }

@@ -8,22 +8,22 @@ use std::path::Path;
 use postroad_testkit::{Browser, eventually};
 use serde_json::{Value, json};
 
-use crate::operating::mail_reports;
 use crate::pages::{self, OPEN_PAGES, PAGES};
-use crate::site::{Serving, Site, pictures, server_of};
+use crate::reports::mail_reports;
+use crate::service::{DevService, FreshService, pictures, server_of};
 
 /// Width of a phone's screen.
-const PHONE: u32 = 390;
+const PHONE_WIDTH: u32 = 390;
 
 /// Every page is in one of three parts, which are tested at the same time.
 const PARTS: usize = 3;
 
 async fn look_at_pages(part: usize) {
-    let site = Site::start();
-    let names = pages::fill(&site).await;
-    let mut tour = Tour::start(site.browser().await);
-    for (name, route, query, says) in PAGES.iter().skip(part).step_by(PARTS) {
-        tour.open(name, &site.url_of(&pages::path_of(&names, route, query)), says).await;
+    let service = DevService::start();
+    let placeholders = pages::create_objects(&service).await;
+    let mut tour = Tour::start(service.signed_in_browser().await);
+    for (name, route, query, expected) in PAGES.iter().skip(part).step_by(PARTS) {
+        tour.open(name, &service.url_of(&pages::path_of(&placeholders, route, query)), expected).await;
     }
     tour.end();
 }
@@ -45,12 +45,12 @@ async fn every_page_is_legible_in_light_dark_and_on_a_phone_part_3() {
 
 /// Pages that show something once after a form, such as a new key, and the page of an unknown path.
 #[tokio::test]
-async fn answers_are_legible_in_light_dark_and_on_a_phone() {
-    let site = Site::start();
-    let names = pages::fill(&site).await;
-    let mut tour = Tour::start(site.browser().await);
-    tour.open("not-found", &site.url_of("/servers/1234567"), "There is nothing here").await;
-    let server = &names["server"];
+async fn answers_to_forms_are_legible_in_light_dark_and_on_a_phone() {
+    let service = DevService::start();
+    let placeholders = pages::create_objects(&service).await;
+    let mut tour = Tour::start(service.signed_in_browser().await);
+    tour.open("not-found", &service.url_of("/servers/1234567"), "There is nothing here").await;
+    let server = &placeholders["server"];
     let forms = [
         (
             "key-shown-once",
@@ -72,17 +72,17 @@ async fn answers_are_legible_in_light_dark_and_on_a_phone() {
         ),
         (
             "person-link",
-            format!("/account/people/{}", names["colleague"]),
+            format!("/account/people/{}", placeholders["colleague"]),
             "form[action$='/reset_link'] button",
             "Pass this link on",
         ),
     ];
-    for (name, path, button, says) in forms {
-        tour.browser.open(&site.url_of(&path)).await;
+    for (name, path, button, expected) in forms {
+        tour.browser.open(&service.url_of(&path)).await;
         let name_it = "document.querySelectorAll('form.card input[name=name]').forEach((one) => { one.value ||= 'new'; }); return 1";
         tour.browser.run(name_it).await;
         tour.browser.click(button).await;
-        tour.browser.until_text(says).await;
+        tour.browser.until_text(expected).await;
         tour.look(name).await;
     }
     tour.end();
@@ -91,44 +91,45 @@ async fn answers_are_legible_in_light_dark_and_on_a_phone() {
 /// Pages that look different after a mistake, after a change, or when something has arrived.
 #[tokio::test]
 async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
-    let site = Site::start();
-    let names = pages::fill(&site).await;
-    let cookie = site.cookie().await;
-    let server = format!("/servers/{}", names["server"]);
-    mail_reports(&site).await;
-    let mut tour = Tour::start(site.browser().await);
+    let service = DevService::start();
+    let placeholders = pages::create_objects(&service).await;
+    let cookie = service.sign_in().await;
+    let server = format!("/servers/{}", placeholders["server"]);
+    mail_reports(&service).await;
+    let mut tour = Tour::start(service.signed_in_browser().await);
     // The question before a job.
     let browser = &tour.browser;
-    browser.open(&site.url_of(&format!("{server}/messages?tab=held"))).await;
+    browser.open(&service.url_of(&format!("{server}/messages?tab=held"))).await;
     browser.click("input[name=all]").await;
     browser.click("button[value=release]").await;
     browser.until_text("all that match?").await;
     tour.look("messages-ask").await;
     // The page of one request to the inspector.
-    site.submit(&format!("{server}/webhooks/inspector"), &cookie, "").await;
-    let page = site.get(&format!("{server}/webhooks/inspector"), &cookie).await.text();
+    service.submit(&format!("{server}/webhooks/inspector"), &cookie, "").await;
+    let page = service.get(&format!("{server}/webhooks/inspector"), &cookie).await.text();
     let token = page.split("/inspect/").nth(1).unwrap().split('<').next().unwrap().to_owned();
     let body = json!({ "type": "message.delivered", "text": "hello" }).to_string();
-    assert_eq!(site.post(&format!("/inspect/{token}"), &[], &body).await.status, 200);
-    tour.open("inspected", &site.url_of(&format!("{server}/webhooks/inspector?request=1")), "Request 1")
+    assert_eq!(service.post(&format!("/inspect/{token}"), &[], &body).await.status, 200);
+    tour.open("inspected", &service.url_of(&format!("{server}/webhooks/inspector?request=1")), "Request 1")
         .await;
     // Reports come in a moment after they were accepted.
     let reports = format!("{server}/reports?domain=example.test&days=7");
     eventually(async || {
-        let page = site.get(&reports, &cookie).await.text();
+        let page = service.get(&reports, &cookie).await.text();
         if page.contains("certificate-expired") && page.contains("192.0.2.1") { Ok(()) } else { Err(page) }
     })
     .await;
-    tour.open("reports-with-data", &site.url_of(&reports), "Failed both").await;
+    tour.open("reports-with-data", &service.url_of(&reports), "Failed both").await;
     // A gate, and the problem that it causes on the overview.
     let gate =
-        site.submit(&format!("{server}/queue/suspend"), &cookie, "reason=the+shop+is+being+moved").await;
+        service.submit(&format!("{server}/queue/suspend"), &cookie, "reason=the+shop+is+being+moved").await;
     assert_eq!(gate.status, 303, "{}", gate.text());
-    tour.open("queue-with-gate", &site.url_of(&format!("{server}/queue")), "the shop is being moved").await;
-    tour.open("home-with-problems", &site.url_of(&server), "Sending is stopped or slowed").await;
+    tour.open("queue-with-gate", &service.url_of(&format!("{server}/queue")), "the shop is being moved")
+        .await;
+    tour.open("home-with-problems", &service.url_of(&server), "Sending is stopped or slowed").await;
     // A webhook with a new secret, and with the answer to a sample.
-    let webhook = site.url_of(&format!("{server}/webhooks/{}", names["webhook"]));
-    for (name, button, says) in [
+    let webhook = service.url_of(&format!("{server}/webhooks/{}", placeholders["webhook"]));
+    for (name, button, expected) in [
         ("webhook-secret", "form[action$='/rotate_secret'] button", "Copy the secret now"),
         ("webhook-sample", "form[action$='/test'] button", "The sample"),
     ] {
@@ -136,30 +137,30 @@ async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
         browser.open(&webhook).await;
         browser.run("document.querySelectorAll('[data-confirm]').forEach((one) => { delete one.dataset.confirm; }); return 1").await;
         browser.click(button).await;
-        browser.until_text(says).await;
+        browser.until_text(expected).await;
         tour.look(name).await;
     }
     // A template with mistakes.
     let browser = &tour.browser;
-    browser.open(&site.url_of(&format!("{server}/templates/{}", names["template"]))).await;
+    browser.open(&service.url_of(&format!("{server}/templates/{}", placeholders["template"]))).await;
     browser.fill("textarea[name=html_body]", "<p>Hello {{ name }}</p>\n{% if name %}").await;
     browser.click("button[name=publish]").await;
     browser.until_text("Nothing was saved").await;
     tour.look("template-mistakes").await;
     // The dialog with the keyboard shortcuts, a refused form, and a problem without a form.
     let browser = &tour.browser;
-    browser.open(&site.url_of(&format!("{server}/queue"))).await;
+    browser.open(&service.url_of(&format!("{server}/queue"))).await;
     browser.press("?").await;
     browser.until("dialog[open]").await;
     tour.look("keyboard-shortcuts").await;
     let browser = &tour.browser;
-    browser.open(&site.url_of(&format!("{server}/queue"))).await;
+    browser.open(&service.url_of(&format!("{server}/queue"))).await;
     browser.fill("form[action$='/queue/suspend'] input[name=reason]", "typed").await;
     browser.fill("form[action$='/queue/suspend'] input[name=hours]", "soon").await;
     browser.click("form[action$='/queue/suspend'] button").await;
     browser.until_text("should be a number").await;
     tour.look("refused-form").await;
-    tour.open("wrong-day", &site.url_of(&format!("{server}/events?since=yesterday")), "should be a day")
+    tour.open("wrong-day", &service.url_of(&format!("{server}/events?since=yesterday")), "should be a day")
         .await;
     tour.end();
 }
@@ -167,24 +168,24 @@ async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
 /// Jobs that run and that failed, a suspended server, and maintenance.
 #[tokio::test]
 async fn jobs_suspensions_and_maintenance_are_legible_in_light_dark_and_on_a_phone() {
-    let site = Site::start_on_postgres();
-    let names = pages::fill(&site).await;
-    let cookie = site.cookie().await;
-    let server = format!("/servers/{}", names["server"]);
-    let job = format!("{server}/jobs/{}", names["job"]);
+    let service = DevService::start_on_postgres();
+    let placeholders = pages::create_objects(&service).await;
+    let cookie = service.sign_in().await;
+    let server = format!("/servers/{}", placeholders["server"]);
+    let job = format!("{server}/jobs/{}", placeholders["job"]);
     eventually(async || {
-        let page = site.get(&job, &cookie).await.text();
+        let page = service.get(&job, &cookie).await.text();
         if page.contains("<h1>Done</h1>") { Ok(()) } else { Err(page) }
     })
     .await;
-    let mut tour = Tour::start(site.browser().await);
-    for (state, says) in [("running", "Working …"), ("failed", "The job failed")] {
-        site.database().set_job_state(&names["job"], state);
-        tour.open(&format!("job-{state}"), &site.url_of(&job), says).await;
-        tour.open(&format!("jobs-{state}"), &site.url_of(&format!("{server}/jobs")), "not done").await;
+    let mut tour = Tour::start(service.signed_in_browser().await);
+    for (state, expected) in [("running", "Working …"), ("failed", "The job failed")] {
+        service.database().set_job_state(&placeholders["job"], state);
+        tour.open(&format!("job-{state}"), &service.url_of(&job), expected).await;
+        tour.open(&format!("jobs-{state}"), &service.url_of(&format!("{server}/jobs")), "not done").await;
     }
     let reason = "reason=too+many+complaints";
-    let suspended = site.submit(&format!("{server}/suspend"), &cookie, reason).await;
+    let suspended = service.submit(&format!("{server}/suspend"), &cookie, reason).await;
     assert_eq!(suspended.status, 303, "{}", suspended.text());
     for (name, path) in [
         ("overview-suspended", server.clone()),
@@ -192,31 +193,31 @@ async fn jobs_suspensions_and_maintenance_are_legible_in_light_dark_and_on_a_pho
         ("settings-suspended", format!("{server}/settings")),
         ("servers-suspended", "/servers".to_owned()),
     ] {
-        tour.open(name, &site.url_of(&path), "too many complaints").await;
+        tour.open(name, &service.url_of(&path), "too many complaints").await;
     }
-    assert_eq!(site.submit("/operator/maintenance", &cookie, "on=1").await.status, 303);
-    tour.open("operator-maintenance", &site.url_of("/operator"), "Maintenance mode is on").await;
-    tour.open("overview-maintenance", &site.url_of(&server), "too many complaints").await;
+    assert_eq!(service.submit("/operator/maintenance", &cookie, "on=1").await.status, 303);
+    tour.open("operator-maintenance", &service.url_of("/operator"), "Maintenance mode is on").await;
+    tour.open("overview-maintenance", &service.url_of(&server), "too many complaints").await;
     tour.end();
 }
 
 #[tokio::test]
 async fn pages_without_a_session_are_legible_in_light_dark_and_on_a_phone() {
-    let serving = Serving::start("");
+    let fresh = FreshService::start("");
     let mut tour = Tour::start(Browser::start().await);
-    tour.open("set-up", &serving.set_up_link, "You become the owner").await;
-    let site = Site::start();
-    let names = pages::fill(&site).await;
-    for (name, route, query, says) in OPEN_PAGES {
-        tour.open(name, &site.url_of(&pages::path_of(&names, route, query)), says).await;
+    tour.open("set-up", &fresh.set_up_link, "You become the owner").await;
+    let service = DevService::start();
+    let placeholders = pages::create_objects(&service).await;
+    for (name, route, query, expected) in OPEN_PAGES {
+        tour.open(name, &service.url_of(&pages::path_of(&placeholders, route, query)), expected).await;
     }
-    tour.open("used-link", &site.url_of("/invitation?token=x"), "link").await;
+    tour.open("used-link", &service.url_of("/invitation?token=x"), "link").await;
     // The second step of signing in.
     let browser = &tour.browser;
-    use_authenticator_app(&site, browser).await;
+    use_authenticator_app(&service, browser).await;
     browser.click(".person summary").await;
     browser.click("form[action='/sign_out'] button").await;
-    sign_in(&site, browser).await;
+    sign_in_colleague(&service, browser).await;
     browser.until_text("Enter the code of your app").await;
     tour.look("second-factor").await;
     let browser = &tour.browser;
@@ -227,18 +228,18 @@ async fn pages_without_a_session_are_legible_in_light_dark_and_on_a_phone() {
     tour.end();
 }
 
-async fn sign_in(site: &Site, browser: &Browser) {
-    browser.open(&site.url_of("/sign_in")).await;
+async fn sign_in_colleague(service: &DevService, browser: &Browser) {
+    browser.open(&service.url_of("/sign_in")).await;
     browser.fill("input[name=email]", "colleague@example.com").await;
     browser.fill("input[name=password]", "a road of seven posts").await;
     browser.click("form[action='/sign_in'] button").await;
 }
 
 /// Signs in, and adds an app, whose code the browser computes (RFC 6238).
-async fn use_authenticator_app(site: &Site, browser: &Browser) {
-    sign_in(site, browser).await;
+async fn use_authenticator_app(service: &DevService, browser: &Browser) {
+    sign_in_colleague(service, browser).await;
     browser.until("nav.side").await;
-    browser.open(&site.url_of("/account/you")).await;
+    browser.open(&service.url_of("/account/you")).await;
     browser.click("form[action='/account/you/app'] button").await;
     browser.until("svg.qr").await;
     let code = "const done = arguments[arguments.length - 1];
@@ -280,15 +281,15 @@ struct Tour {
 
 impl Tour {
     fn start(browser: Browser) -> Self {
-        Self { browser, axe: axe(), faults: Vec::new() }
+        Self { browser, axe: read_axe_script(), faults: Vec::new() }
     }
 
-    async fn open(&mut self, name: &str, url: &str, says: &str) {
+    async fn open(&mut self, name: &str, url: &str, expected: &str) {
         self.browser.open(url).await;
         self.browser.until("h1").await;
         let text = self.browser.page_text().await;
-        if !text.contains(says) {
-            self.faults.push(format!("{name} does not say {says:?}: {text}"));
+        if !text.contains(expected) {
+            self.faults.push(format!("{name} does not say {expected:?}: {text}"));
         }
         self.look(name).await;
     }
@@ -296,26 +297,28 @@ impl Tour {
     /// Checks the page that is open.
     async fn look(&mut self, name: &str) {
         let browser = &self.browser;
-        for (way, is_dark, width) in [("light", false, 1280), ("dark", true, 1280), ("phone", false, PHONE)] {
+        for (mode, is_dark, width) in
+            [("light", false, 1280), ("dark", true, 1280), ("phone", false, PHONE_WIDTH)]
+        {
             browser.set_dark(is_dark).await;
             browser.set_size(width, 844).await;
-            browser.screenshot(&pictures().join(format!("{name}-{way}.png"))).await;
-            let mut found = faults(browser, &self.axe).await;
+            browser.screenshot(&pictures().join(format!("{name}-{mode}.png"))).await;
+            let mut found = find_faults(browser, &self.axe).await;
             if !found.is_empty() {
                 // A row that came in by itself, or a change of colours, may have been half drawn.
-                found = faults(browser, &self.axe).await;
+                found = find_faults(browser, &self.axe).await;
             }
             for fault in found {
-                self.faults.push(format!("{name} {way}: {fault}"));
+                self.faults.push(format!("{name} {mode}: {fault}"));
             }
             let is_wide =
                 "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
             if browser.run(is_wide).await != false {
-                self.faults.push(format!("{name} {way} has to be scrolled sideways"));
+                self.faults.push(format!("{name} {mode} has to be scrolled sideways"));
             }
             let cut = browser.run(CUT_TEXTS).await;
             if cut != json!([]) {
-                self.faults.push(format!("{name} {way} has texts beyond the edge of their picture: {cut}"));
+                self.faults.push(format!("{name} {mode} has texts beyond the edge of their picture: {cut}"));
             }
         }
         browser.set_dark(false).await;
@@ -334,11 +337,11 @@ impl Tour {
 
 #[tokio::test]
 async fn pages_update_themselves_and_keyboard_shortcuts_open_them() {
-    let site = Site::start();
-    let browser = site.browser().await;
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
     browser.press("gm").await;
     browser.until_text("No messages yet").await;
-    site.send(json!({ "subject": "It came by itself" })).await;
+    service.send(json!({ "subject": "It came by itself" })).await;
     browser.until_text("It came by itself").await;
     browser.press("/").await;
     assert_eq!(browser.run("return document.activeElement.name").await, "q");
@@ -346,17 +349,17 @@ async fn pages_update_themselves_and_keyboard_shortcuts_open_them() {
 
 #[tokio::test]
 async fn a_hidden_page_closes_its_event_stream() {
-    let site = Site::start();
-    let browser = site.browser().await;
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/messages"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/messages"))).await;
     browser.until_text("No messages yet").await;
     let hide = "window.ended = 0; const close = EventSource.prototype.close; \
                 EventSource.prototype.close = function () { window.ended += 1; close.call(this); }; \
                 Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true }); \
                 document.dispatchEvent(new Event('visibilitychange')); return window.ended";
     assert_eq!(browser.run(hide).await, 1);
-    site.send(json!({ "subject": "It came meanwhile" })).await;
+    service.send(json!({ "subject": "It came meanwhile" })).await;
     let show = "delete document.visibilityState; document.dispatchEvent(new Event('visibilitychange')); \
                 return document.visibilityState";
     assert_eq!(browser.run(show).await, "visible");
@@ -364,11 +367,11 @@ async fn a_hidden_page_closes_its_event_stream() {
 }
 
 #[tokio::test]
-async fn one_person_has_at_most_twenty_streams() {
-    let site = Site::start();
-    let cookie = site.cookie().await;
-    let server = site.server_path(&cookie).await;
-    let address = site.url.strip_prefix("http://").unwrap();
+async fn one_person_has_at_most_twenty_event_streams() {
+    let service = DevService::start();
+    let cookie = service.sign_in().await;
+    let server = service.server_path(&cookie).await;
+    let address = service.url.strip_prefix("http://").unwrap();
     let mut streams = Vec::new();
     for number in 1..=21 {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -383,7 +386,7 @@ async fn one_person_has_at_most_twenty_streams() {
 }
 
 /// The script of axe-core, from npm.
-fn axe() -> String {
+fn read_axe_script() -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("node-for-tests").join("node_modules");
     let file = folder.join("axe-core").join("axe.min.js");
     std::fs::read_to_string(&file)
@@ -391,7 +394,7 @@ fn axe() -> String {
 }
 
 /// Serious faults on the page: rule, and the first element.
-async fn faults(browser: &Browser, axe: &str) -> Vec<String> {
+async fn find_faults(browser: &Browser, axe: &str) -> Vec<String> {
     let script = format!(
         "{axe}; const done = arguments[arguments.length - 1];
          axe.run(document, {{ iframes: false }}).then(found => done(found.violations), error => done([{{ id: String(error), \
@@ -411,11 +414,11 @@ async fn faults(browser: &Browser, axe: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_template_is_written_mended_published_and_sent() {
-    let site = Site::start();
-    let browser = site.browser().await;
+async fn a_template_is_written_corrected_published_and_sent() {
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    browser.open(&site.url_of(&format!("/servers/{server}/templates/new"))).await;
+    browser.open(&service.url_of(&format!("/servers/{server}/templates/new"))).await;
     browser.fill("input[name=name]", "Welcome").await;
     browser.fill("input[name=alias]", "welcome").await;
     browser.fill("textarea[name=html_body]", "<p>Hello {{ name }}</p>\n{% if name %}").await;
@@ -457,10 +460,10 @@ async fn a_template_is_written_mended_published_and_sent() {
 
 #[tokio::test]
 async fn a_template_has_a_layout_and_languages() {
-    let site = Site::start();
-    let browser = site.browser().await;
+    let service = DevService::start();
+    let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    let new = site.url_of(&format!("/servers/{server}/templates/new"));
+    let new = service.url_of(&format!("/servers/{server}/templates/new"));
     browser.open(&new).await;
     browser.click("input[value=layout]").await;
     browser.fill("input[name=name]", "Frame").await;
@@ -488,7 +491,7 @@ async fn a_template_has_a_layout_and_languages() {
     browser.until("iframe[src$='locale=de']").await;
     browser.screenshot(&pictures().join("template-languages.png")).await;
     let path = browser.attribute("iframe", "src").await.unwrap();
-    let preview = site.get(&path, &site.cookie().await).await.text();
+    let preview = service.get(&path, &service.sign_in().await).await.text();
     assert!(preview.contains("Shop Ltd") && preview.contains("Hallo Ann"), "{preview}");
     assert_eq!(browser.attribute("option[value=frame]", "selected").await.as_deref(), Some("true"));
 }

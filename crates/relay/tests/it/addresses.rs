@@ -4,7 +4,7 @@ use postroad_model::{CredentialId, Protocol};
 use postroad_relay::Settings;
 use postroad_testkit::SmtpClient;
 
-use crate::service::{FROM, Service, settings, text};
+use crate::service::{FROM, Service, message_text, settings};
 
 const TO: [&str; 1] = ["ann@example.com"];
 
@@ -20,8 +20,8 @@ async fn a_bound_address_sends_without_auth_on_the_plain_listener_only() {
     let unknown = "530 5.7.0 No credential is bound to your IP address";
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, unknown);
     service.bind_loopback().await;
-    let reply = client.deliver(FROM, &TO, &text("")).await;
-    let stored = service.stored_one().await;
+    let reply = client.deliver(FROM, &TO, &message_text("")).await;
+    let stored = service.take_only_stored().await;
     assert!(stored.is_answered_by(&reply), "{reply}");
     assert!(!stored.message.send.received_with_ssl);
     assert_eq!(stored.message.send.options.protocol, Protocol::Utf8Smtp);
@@ -55,7 +55,7 @@ async fn the_narrowest_network_counts_and_a_revoked_one_does_not() {
             let mut client = SmtpClient::dial_with(service.plain, header.as_bytes()).await;
             client.reply().await;
             client.say("EHLO x").await;
-            replies.push(client.deliver(FROM, &TO, &text("")).await[..9].to_owned());
+            replies.push(client.deliver(FROM, &TO, &message_text("")).await[..9].to_owned());
         }
     }
     // 550 is the reply for the other server, which has no verified domain.
@@ -77,7 +77,7 @@ async fn both_versions_of_the_proxy_protocol_name_the_client() {
         let mut client = SmtpClient::dial_with(service.plain, header).await;
         assert!(client.reply().await.starts_with("220 "));
         client.say("EHLO x").await;
-        assert!(client.deliver(FROM, &TO, &text("")).await.starts_with("250 "));
+        assert!(client.deliver(FROM, &TO, &message_text("")).await.starts_with("250 "));
     }
     // A listed proxy must send the header.
     let mut without_header = SmtpClient::dial_with(service.plain, b"EHLO client.").await;

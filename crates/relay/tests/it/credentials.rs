@@ -4,7 +4,7 @@ use postroad_app::admin::NewKey;
 use postroad_model::{CredentialId, Scope};
 use postroad_testkit::SmtpClient;
 
-use crate::service::{FROM, Service, auth_plain, encode, text};
+use crate::service::{FROM, Service, auth_plain, encode, message_text};
 
 const BAD: &str = "535 5.7.8 Authentication credentials invalid";
 const SUSPENDED: &str = "554 5.7.1 The mail server has been suspended";
@@ -66,12 +66,12 @@ async fn nothing_is_taken_before_tls_and_auth() {
 async fn wrong_credentials_all_get_the_same_reply() {
     let service = Service::start().await;
     let revoked = service.create_key(|key| key.name = "later revoked".into()).await;
-    let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap().to_owned();
-    let (revoked_key, revoked_secret) = (text(&revoked, "api_key"), text(&revoked, "api_secret"));
+    let field = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap().to_owned();
+    let (revoked_key, revoked_secret) = (field(&revoked, "api_key"), field(&revoked, "api_secret"));
     let id = CredentialId(revoked["id"].as_i64().unwrap());
     service.app.revoke_key(id).await.unwrap();
     let elsewhere = service.create_key(|key| key.allow = vec!["192.0.2.0/24".parse().unwrap()]).await;
-    let (elsewhere_key, elsewhere_secret) = (text(&elsewhere, "api_key"), text(&elsewhere, "api_secret"));
+    let (elsewhere_key, elsewhere_secret) = (field(&elsewhere, "api_key"), field(&elsewhere, "api_secret"));
     for (key, secret) in [
         (service.key.as_str(), "wrong"),
         (&service.key, ""),
@@ -103,13 +103,13 @@ async fn a_key_with_the_read_scope_may_not_send() {
 async fn a_suspension_and_a_revocation_reach_sessions_that_are_open() {
     let service = Service::start().await;
     let mut client = service.client().await;
-    assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
+    assert!(client.deliver(FROM, &["ann@example.com"], &message_text("")).await.starts_with("250 "));
     service.app.suspend_server("dev", Some("test".into())).await.unwrap();
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, SUSPENDED);
     let mut other = SmtpClient::connect_tls(service.tls).await;
     assert_eq!(other.say(&auth_plain(&service.key, &service.secret)).await, SUSPENDED);
     service.app.suspend_server("dev", None).await.unwrap();
-    assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
+    assert!(client.deliver(FROM, &["ann@example.com"], &message_text("")).await.starts_with("250 "));
     let id = service.store.list_credentials(None).await.unwrap()[0].id;
     service.app.revoke_key(id).await.unwrap();
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, BAD);
@@ -123,7 +123,7 @@ async fn maintenance_refuses_mail_by_smtp_too() {
     let refusal = "451 4.3.2 The service is under maintenance, try again later";
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, refusal);
     service.app.set_maintenance(false).await.unwrap();
-    assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
+    assert!(client.deliver(FROM, &["ann@example.com"], &message_text("")).await.starts_with("250 "));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use postroad_model::ServerMode;
 use postroad_relay::{Settings, TimeLimits};
 use postroad_testkit::SmtpClient;
 
-use crate::service::{FROM, Service, auth_plain, settings, text};
+use crate::service::{FROM, Service, auth_plain, message_text, settings};
 
 const TO: [&str; 1] = ["ann@example.com"];
 
@@ -22,7 +22,7 @@ async fn messages_over_the_size_limit_are_refused() {
     let mut client = service.client().await;
     let too_large = "552 5.3.4 The message is too large";
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}> SIZE=100001")).await, too_large);
-    let head = text("") + "\r\n" + &("x".repeat(98) + "\r\n").repeat(990);
+    let head = message_text("") + "\r\n" + &("x".repeat(98) + "\r\n").repeat(990);
     // `bytes` includes the line end that the client adds.
     let fitting = |bytes: usize| format!("{head}{}", "x".repeat(bytes - 2 - head.len()));
     assert_eq!(client.deliver(FROM, &TO, &(fitting(100_000) + "y")).await, too_large);
@@ -32,7 +32,7 @@ async fn messages_over_the_size_limit_are_refused() {
     client.say("RCPT TO:<ann@example.com>").await;
     client.send(format!("BDAT 100001 LAST\r\n{}", "x".repeat(100_001)).as_bytes()).await;
     assert_eq!(client.reply().await, too_large);
-    assert_eq!(service.stored().await.len(), 1);
+    assert_eq!(service.take_stored().await.len(), 1);
 }
 
 #[tokio::test]
@@ -47,8 +47,8 @@ async fn a_thousand_recipients_and_not_one_more() {
     }
     assert_eq!(client.reply().await, "452 4.5.3 Too many recipients");
     assert!(client.reply().await.starts_with("354 "));
-    let reply = client.say(&format!("{}\r\n.", text(""))).await;
-    let stored = service.stored().await;
+    let reply = client.say(&format!("{}\r\n.", message_text(""))).await;
+    let stored = service.take_stored().await;
     assert_eq!(stored.len(), 1_000);
     assert!(stored[0].is_answered_by(&reply), "{reply}");
     assert_eq!(stored[0].message.rcpt_to, "r0@example.com");
@@ -87,9 +87,9 @@ async fn a_message_that_comes_too_slowly_is_broken_off() {
     client.say(&format!("MAIL FROM:<{FROM}>")).await;
     client.say("RCPT TO:<ann@example.com>").await;
     client.say("DATA").await;
-    client.send(text("").as_bytes()).await;
+    client.send(message_text("").as_bytes()).await;
     assert_eq!(client.reply().await, "421 4.4.2 The message comes too slowly, closing the connection");
-    assert!(service.stored().await.is_empty());
+    assert!(service.take_stored().await.is_empty());
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn messages_that_wait_too_long_for_memory_get_452() {
         ..settings()
     };
     let service = Service::start_with(settings, 0).await;
-    let large = text("") + "\r\n" + &("x".repeat(98) + "\r\n").repeat(9_000);
+    let large = message_text("") + "\r\n" + &("x".repeat(98) + "\r\n").repeat(9_000);
     let mut holder = service.client().await;
     for line in [
         format!("MAIL FROM:<{FROM}> SIZE={}", large.len()),
@@ -162,7 +162,7 @@ async fn messages_that_wait_too_long_for_memory_get_452() {
     let mut client = service.client().await;
     let reply = client.deliver(FROM, &TO, &large).await;
     assert_eq!(reply, "452 4.3.1 Too many messages are coming in, try again later");
-    let reply = client.deliver(FROM, &TO, &text("")).await;
+    let reply = client.deliver(FROM, &TO, &message_text("")).await;
     assert!(reply.starts_with("250 "), "a small message does not wait for large ones: {reply}");
     let reply = holder.say(".").await;
     assert!(reply.starts_with("250 "), "{reply}");
@@ -181,7 +181,7 @@ async fn messages_of_one_server_leave_memory_to_those_of_others() {
     let service = Service::start_with(settings, 0).await;
     service.app.create_server("other".into(), "dev", ServerMode::Live, None).await.unwrap();
     let key = service.create_key(|key| key.server = "other".into()).await;
-    let large = text("") + "\r\n" + &("x".repeat(98) + "\r\n").repeat(9_000);
+    let large = message_text("") + "\r\n" + &("x".repeat(98) + "\r\n").repeat(9_000);
     // Messages that never end: together they need more memory than there is.
     let mut holders = Vec::new();
     for _ in 0..10 {
@@ -203,7 +203,7 @@ async fn messages_of_one_server_leave_memory_to_those_of_others() {
 async fn a_full_disk_is_a_temporary_refusal() {
     let service = Service::start_with(settings(), u64::MAX).await;
     let mut client = service.client().await;
-    let reply = client.deliver(FROM, &TO, &text("")).await;
+    let reply = client.deliver(FROM, &TO, &message_text("")).await;
     assert_eq!(reply, "451 4.3.0 The message cannot be stored at the moment, try again later");
     assert_eq!(client.say("NOOP").await, "250 2.0.0 OK");
 }

@@ -2,7 +2,7 @@
 
 use postroad_model::Protocol;
 
-use crate::service::{FROM, Service, text};
+use crate::service::{FROM, Service, message_text};
 
 #[tokio::test]
 async fn a_message_is_kept_for_each_recipient_of_the_envelope() {
@@ -10,8 +10,8 @@ async fn a_message_is_kept_for_each_recipient_of_the_envelope() {
     let mut client = service.client().await;
     let headers = "To: somebody@else.example\r\nBcc: hidden@example.org\r\nReturn-Path: <x@example.org>\r\n";
     let to = ["ann@example.com", "bob@example.org", "ann@EXAMPLE.com"];
-    let reply = client.deliver("bounces@elsewhere.example", &to, &text(headers)).await;
-    let stored = service.stored().await;
+    let reply = client.deliver("bounces@elsewhere.example", &to, &message_text(headers)).await;
+    let stored = service.take_stored().await;
     assert!(stored[0].is_answered_by(&reply), "{reply}");
     let recipients: Vec<&str> = stored.iter().map(|stored| stored.message.rcpt_to.as_str()).collect();
     assert_eq!(recipients, ["ann@example.com", "bob@example.org"]);
@@ -40,8 +40,8 @@ async fn the_starttls_listener_accepts_a_message() {
         assert!(client.say(line).await.starts_with("250 "));
     }
     assert!(client.say("DATA").await.starts_with("354 "));
-    let reply = client.say(&format!("{}\r\n.", text(""))).await;
-    let stored = service.stored_one().await;
+    let reply = client.say(&format!("{}\r\n.", message_text(""))).await;
+    let stored = service.take_only_stored().await;
     assert!(stored.is_answered_by(&reply), "{reply}");
     assert_eq!(stored.message.send.options.protocol, Protocol::Esmtpsa);
 }
@@ -49,8 +49,8 @@ async fn the_starttls_listener_accepts_a_message() {
 #[tokio::test]
 async fn the_null_sender_makes_a_bounce() {
     let service = Service::start().await;
-    service.client().await.deliver("", &["ann@example.com"], &text("")).await;
-    let send = service.stored_one().await.message.send;
+    service.client().await.deliver("", &["ann@example.com"], &message_text("")).await;
+    let send = service.take_only_stored().await.message.send;
     assert_eq!((send.mail_from.as_str(), send.bounce), ("", true));
 }
 
@@ -74,8 +74,8 @@ async fn every_from_address_must_belong_to_the_server() {
         let reply = client.deliver(FROM, &["ann@example.com"], &format!("{head}\r\nx\r\n")).await;
         assert_eq!(reply, refusal, "{head}");
     }
-    assert!(service.stored().await.is_empty());
-    let reply = client.deliver(FROM, &["ann@example.com"], &text("")).await;
+    assert!(service.take_stored().await.is_empty());
+    let reply = client.deliver(FROM, &["ann@example.com"], &message_text("")).await;
     assert!(reply.starts_with("250 "), "the session goes on: {reply}");
 }
 
@@ -96,14 +96,14 @@ async fn malformed_messages_are_refused() {
     ] {
         assert_eq!(client.deliver(FROM, &["ann@example.com"], message).await, refusal);
     }
-    assert!(service.stored().await.is_empty());
+    assert!(service.take_stored().await.is_empty());
 }
 
 #[tokio::test]
 async fn chunks_make_one_message() {
     let service = Service::start().await;
     let mut client = service.client().await;
-    let message = text("");
+    let message = message_text("");
     let (one, other) = message.split_at(message.len() - 9);
     let all = format!(
         "MAIL FROM:<{FROM}> BODY=8BITMIME\r\nRCPT TO:<ann@example.com>\r\nBDAT {}\r\n{one}BDAT {}\r\n{other}BDAT 0 LAST\r\n",
@@ -116,7 +116,7 @@ async fn chunks_make_one_message() {
         replies.push(client.reply().await);
     }
     assert_eq!(replies[2..4], ["250 2.0.0 Chunk OK"; 2]);
-    let stored = service.stored_one().await;
+    let stored = service.take_only_stored().await;
     assert!(stored.is_answered_by(&replies[4]), "{replies:?}");
     assert!(stored.text.ends_with(&message));
 }
@@ -129,9 +129,9 @@ async fn an_international_address_needs_smtputf8() {
     let reply = client.say("RCPT TO:<jürgen@example.com>").await;
     assert_eq!(reply, "553 5.6.7 The address needs SMTPUTF8 with MAIL");
     client.say("RSET").await;
-    let message = text("X-Note: grüße\r\n");
+    let message = message_text("X-Note: grüße\r\n");
     let reply = client.deliver(FROM, &["jürgen@bücher.example"], &message).await;
-    let stored = service.stored_one().await;
+    let stored = service.take_only_stored().await;
     assert!(stored.is_answered_by(&reply), "{reply}");
     assert_eq!(stored.message.rcpt_to, "jürgen@bücher.example");
 }
@@ -141,9 +141,9 @@ async fn a_large_message_comes_through_whole() {
     let service = Service::start().await;
     let mut client = service.client().await;
     let line = "0123456789abcdef".repeat(60) + "\r\n";
-    let message = text("") + "\r\n" + &line.repeat((25 << 20) / line.len() - 1) + "the end";
+    let message = message_text("") + "\r\n" + &line.repeat((25 << 20) / line.len() - 1) + "the end";
     let reply = client.deliver(FROM, &["ann@example.com"], &message).await;
-    let stored = service.stored_one().await;
+    let stored = service.take_only_stored().await;
     assert!(stored.is_answered_by(&reply), "{reply}");
     assert!(stored.text.ends_with(&(message + "\r\n")));
 }
@@ -153,7 +153,7 @@ async fn any_way_of_cutting_the_bytes_makes_the_same_message() {
     let service = Service::start().await;
     let dialogue = format!(
         "MAIL FROM:<{FROM}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n{}\r\n..dot\r\n.\r\nNOOP\r\n",
-        text("")
+        message_text("")
     );
     // In one piece, byte by byte, and cut inside every CRLF.
     let inside_crlf: Vec<String> = dialogue.split_inclusive('\r').map(ToOwned::to_owned).collect();
@@ -168,7 +168,7 @@ async fn any_way_of_cutting_the_bytes_makes_the_same_message() {
             replies.push(client.reply().await);
         }
         assert_eq!(replies[..2], ["250 2.1.0 Sender OK", "250 2.1.5 Recipient OK"]);
-        let stored = service.stored_one().await;
+        let stored = service.take_only_stored().await;
         assert!(stored.is_answered_by(&replies[3]), "{replies:?}");
         assert!(stored.text.ends_with("Hello there\r\n.dot\r\n"));
         assert_eq!(replies[4], "250 2.0.0 OK");

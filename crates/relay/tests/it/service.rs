@@ -106,7 +106,7 @@ impl Service {
     }
 
     /// Messages stored since the last call that wait for delivery, in the order of their ids.
-    pub(crate) async fn stored(&self) -> Vec<Stored> {
+    pub(crate) async fn take_stored(&self) -> Vec<StoredMessage> {
         let later = SystemClock.now().plus(Duration::from_hours(1));
         let mut stored = Vec::new();
         for claimed in self.store.claim(later, 10_000, ClaimSkips::default()).await.unwrap() {
@@ -114,27 +114,27 @@ impl Service {
             let message = found.unwrap();
             let send = &message.send;
             let bytes = self.store.read_body(claimed.server_id, send.id, send.size).await.unwrap();
-            stored.push(Stored { message, text: String::from_utf8(bytes).unwrap() });
+            stored.push(StoredMessage { message, text: String::from_utf8(bytes).unwrap() });
         }
         stored.sort_by_key(|stored| stored.message.id);
         stored
     }
 
     /// The only message stored since the last call.
-    pub(crate) async fn stored_one(&self) -> Stored {
-        let mut stored = self.stored().await;
+    pub(crate) async fn take_only_stored(&self) -> StoredMessage {
+        let mut stored = self.take_stored().await;
         assert_eq!(stored.len(), 1);
         stored.remove(0)
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredMessage {
     pub(crate) message: Message,
     pub(crate) text: String,
 }
 
-impl Stored {
+impl StoredMessage {
     /// Whether `reply` names this message.
     pub(crate) fn is_answered_by(&self, reply: &str) -> bool {
         reply == format!("250 2.0.0 OK queued as {}", self.message.token)
@@ -159,7 +159,7 @@ fn load_certificate(folder: &TempDir) -> Arc<ReloadingCertificate> {
 }
 
 /// Valid message with these headers on top; its last line has no line end.
-pub(crate) fn text(headers: &str) -> String {
+pub(crate) fn message_text(headers: &str) -> String {
     format!("{headers}From: Shop <{FROM}>\r\nSubject: Hello\r\n\r\nHello there")
 }
 

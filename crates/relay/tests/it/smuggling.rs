@@ -2,7 +2,7 @@
 
 use postroad_testkit::SmtpClient;
 
-use crate::service::{FROM, Service, text};
+use crate::service::{FROM, Service, message_text};
 
 /// Sequences that a mail server may take for the end of data by mistake.
 const FALSE_ENDS: &[&str] = &[
@@ -43,10 +43,10 @@ async fn no_false_end_of_data_makes_a_second_message() {
         for _ in 0..3 {
             client.reply().await;
         }
-        client.send(format!("{}x{end}{second}\r\n.\r\nQUIT\r\n", text("")).as_bytes()).await;
+        client.send(format!("{}x{end}{second}\r\n.\r\nQUIT\r\n", message_text("")).as_bytes()).await;
         let reply = client.reply().await;
         assert_eq!(client.reply().await, "221 2.0.0 Bye", "{end:?}: there was a second reply after {reply}");
-        let stored = service.stored().await;
+        let stored = service.take_stored().await;
         assert!(stored.len() <= 1, "{end:?}");
         assert!(stored.iter().all(|stored| stored.message.rcpt_to == "ann@example.com"), "{end:?}");
         let is_refused = reply.starts_with("550 5.6.0 ");
@@ -77,7 +77,7 @@ async fn bare_lf_from_a_client_is_normalised_in_data_and_in_chunks() {
             assert!(reply.starts_with(['2', '3']), "{reply}");
             reply = client.reply().await;
         }
-        let stored = service.stored_one().await;
+        let stored = service.take_only_stored().await;
         assert_eq!(stored.text.split_once("\r\n\r\n").unwrap().1, body);
         assert!(!stored.text.replace("\r\n", "").contains(['\r', '\n']));
     }
@@ -89,7 +89,7 @@ async fn bare_cr_in_chunks_is_refused() {
     let service = Service::start().await;
     for bare in ["\r", "\r\r\n", "\n\r"] {
         let mut client = service.client().await;
-        let message = format!("{}a{bare}b\r\n", text(""));
+        let message = format!("{}a{bare}b\r\n", message_text(""));
         let all = format!(
             "MAIL FROM:<{FROM}>\r\nRCPT TO:<ann@example.com>\r\nBDAT {} LAST\r\n{message}",
             message.len()
@@ -99,7 +99,7 @@ async fn bare_cr_in_chunks_is_refused() {
         client.reply().await;
         assert!(client.reply().await.starts_with("550 5.6.0 "), "{bare:?}");
     }
-    assert!(service.stored().await.is_empty());
+    assert!(service.take_stored().await.is_empty());
 }
 
 #[tokio::test]

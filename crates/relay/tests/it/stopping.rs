@@ -6,7 +6,7 @@ use postroad_relay::TimeLimits;
 use postroad_testkit::SmtpClient;
 use tokio::net::TcpStream;
 
-use crate::service::{FROM, Service, settings, text};
+use crate::service::{FROM, Service, message_text, settings};
 
 const STOPPING: &str = "421 4.3.2 The service is shutting down, closing the connection";
 
@@ -23,7 +23,7 @@ async fn a_message_in_progress_is_finished_and_other_clients_are_disconnected() 
     assert_eq!(idle.reply().await, STOPPING);
     assert_eq!(idle.reply().await, "");
     assert!(TcpStream::connect(starttls).await.is_err(), "nobody listens any more");
-    let reply = busy.say(&format!("{}\r\n.", text(""))).await;
+    let reply = busy.say(&format!("{}\r\n.", message_text(""))).await;
     assert!(reply.starts_with("250 2.0.0 OK queued as "), "{reply}");
     assert_eq!(busy.reply().await, STOPPING);
     drop(busy);

@@ -33,7 +33,7 @@ impl ClientSession {
     }
 
     /// Ends the session after a 421, which may be the reply to any command, or arrive without one (RFC 5321 3.8).
-    pub(super) fn closed_by_server(&mut self, reply: Reply) {
+    pub(super) fn on_closing_reply(&mut self, reply: Reply) {
         let phase = self.phase();
         if phase == Phase::Quit {
             return self.close(Closed::Quit);
@@ -44,7 +44,7 @@ impl ClientSession {
 
     /// Handles a reply that is not awaited: between messages, or before the command or message is completely
     /// sent.
-    pub(super) fn on_unexpected_reply(&mut self, reply: Reply) {
+    pub(super) fn on_unsolicited_reply(&mut self, reply: Reply) {
         let phase = self.phase();
         let code = reply.code;
         if reply.is_refusal() {
@@ -55,7 +55,8 @@ impl ClientSession {
         self.protocol_error_in(phase, ProtocolError::Unsolicited(code));
     }
 
-    pub(super) fn refused(&mut self, phase: Phase, reply: Reply) {
+    /// Ends the session because a command of the opening was refused, or got a reply that is not valid.
+    pub(super) fn on_opening_failure(&mut self, phase: Phase, reply: Reply) {
         if reply.is_refusal() {
             self.close_politely(Closed::Refused { phase, reply });
         } else {

@@ -17,7 +17,7 @@ pub(super) fn mail_line(message: &OutgoingMessage, offered: &Capabilities) -> St
     if offered.eight_bit_mime && message.body.is_eight_bit() {
         line.push_str(" BODY=8BITMIME"); // RFC 6152 2
     }
-    // The server offers SMTPUTF8: otherwise `unsendable` has refused the message.
+    // The server offers SMTPUTF8: otherwise `verdict_without_sending` has refused the message.
     if message.needs_smtputf8() {
         line.push_str(" SMTPUTF8"); // RFC 6531 3.4
     }

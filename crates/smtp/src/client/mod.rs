@@ -126,7 +126,7 @@ impl ClientSession {
             if segment.is_done()
                 && let Some(done) = self.output.pop_front()
             {
-                self.handed_out(&done);
+                self.on_handed_out(&done);
             }
         }
         out.len() - before
@@ -164,9 +164,9 @@ impl ClientSession {
         self.output.push_back(segment);
     }
 
-    fn handed_out(&mut self, segment: &Segment) {
-        if let Some(shown) = &segment.shown {
-            self.transcript.client(shown);
+    fn on_handed_out(&mut self, segment: &Segment) {
+        if let Some(text) = &segment.transcript_text {
+            self.transcript.add_client_line(text);
         }
         self.awaited.extend(segment.awaited);
         if segment.ends_message
@@ -178,12 +178,12 @@ impl ClientSession {
 
     fn take_reply(&mut self, reply: Reply) {
         let reply = self.without_secrets(reply);
-        self.transcript.server(&reply);
+        self.transcript.add_server_reply(&reply);
         if reply.is_closing() {
-            return self.closed_by_server(reply);
+            return self.on_closing_reply(reply);
         }
         let Some(awaited) = self.awaited.pop_front() else {
-            return self.on_unexpected_reply(reply);
+            return self.on_unsolicited_reply(reply);
         };
         match awaited {
             Awaited::Banner => self.on_banner(reply),

@@ -36,7 +36,7 @@ impl ClientSession {
         if reply.is_positive() {
             self.say_ehlo(false);
         } else {
-            self.refused(Phase::Banner, reply);
+            self.on_opening_failure(Phase::Banner, reply);
         }
     }
 
@@ -51,7 +51,7 @@ impl ClientSession {
                 let line = format!("HELO {}", self.config.helo_name.as_str());
                 self.say(Segment::line(&line, Awaited::Helo));
             }
-            _ => self.refused(Awaited::Ehlo { is_again }.phase(), reply),
+            _ => self.on_opening_failure(Awaited::Ehlo { is_again }.phase(), reply),
         }
     }
 
@@ -59,7 +59,7 @@ impl ClientSession {
         if reply.is_positive() {
             self.after_greeting();
         } else {
-            self.refused(Phase::Helo, reply);
+            self.on_opening_failure(Phase::Helo, reply);
         }
     }
 
@@ -81,7 +81,7 @@ impl ClientSession {
             self.link = Link::TlsHandshake;
             self.events.push_back(Event::StartTls);
         } else if self.config.tls == TlsMode::Required {
-            self.refused(Phase::StartTls, reply);
+            self.on_opening_failure(Phase::StartTls, reply);
         } else {
             // RFC 3207 4: 454 and similar replies leave the session as it was.
             self.authenticate();
@@ -118,7 +118,7 @@ impl ClientSession {
             (ReplyClass::Positive | ReplyClass::Intermediate, _) => {
                 self.protocol_error_in(Phase::Auth, ProtocolError::Unexpected(reply.code));
             }
-            _ => self.refused(Phase::Auth, reply),
+            _ => self.on_opening_failure(Phase::Auth, reply),
         }
     }
 

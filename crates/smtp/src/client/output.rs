@@ -66,13 +66,13 @@ pub(super) struct Segment {
     /// Whether the last byte of the segment is the last byte of the message.
     pub(super) ends_message: bool,
     /// Text for the transcript.
-    pub(super) shown: Option<String>,
+    pub(super) transcript_text: Option<String>,
 }
 
 enum Content {
     Line { bytes: Vec<u8>, written: usize },
     Stuffed(StuffedBody),
-    Chunk { cursor: BodyCursor, left: usize },
+    Chunk { cursor: BodyCursor, bytes_left: usize },
 }
 
 impl Segment {
@@ -81,10 +81,10 @@ impl Segment {
         Self::masked(line, line, awaited)
     }
 
-    /// Line with a secret; the transcript gets `shown` instead.
-    pub(super) fn masked(line: &str, shown: &str, awaited: Awaited) -> Self {
+    /// Line with a secret; the transcript gets `transcript_text` instead.
+    pub(super) fn masked(line: &str, transcript_text: &str, awaited: Awaited) -> Self {
         let bytes = [line.as_bytes(), b"\r\n"].concat();
-        Self::new(Content::Line { bytes, written: 0 }, Some(awaited), Some(shown.to_owned()))
+        Self::new(Content::Line { bytes, written: 0 }, Some(awaited), Some(transcript_text.to_owned()))
     }
 
     /// BDAT line of a chunk. The line itself awaits no reply: the server replies after the chunk.
@@ -99,12 +99,12 @@ impl Segment {
     }
 
     pub(super) fn stuffed(body: StuffedBody, size: u64) -> Self {
-        Self::new(Content::Stuffed(body), None, Some(message_shown(size)))
+        Self::new(Content::Stuffed(body), None, Some(message_transcript_text(size)))
     }
 
     pub(super) fn chunk(cursor: BodyCursor, size: usize, awaited: Awaited) -> Self {
-        let shown = message_shown(size as u64);
-        Self::new(Content::Chunk { cursor, left: size }, Some(awaited), Some(shown))
+        let transcript_text = message_transcript_text(size as u64);
+        Self::new(Content::Chunk { cursor, bytes_left: size }, Some(awaited), Some(transcript_text))
     }
 
     pub(super) fn ending_message(mut self) -> Self {
@@ -112,8 +112,8 @@ impl Segment {
         self
     }
 
-    fn new(content: Content, awaited: Option<Awaited>, shown: Option<String>) -> Self {
-        Self { content, awaited, ends_message: false, shown }
+    fn new(content: Content, awaited: Option<Awaited>, transcript_text: Option<String>) -> Self {
+        Self { content, awaited, ends_message: false, transcript_text }
     }
 
     /// Appends at most `room` bytes.
@@ -125,9 +125,9 @@ impl Segment {
                 *written += count;
             }
             Content::Stuffed(body) => body.write(out, room),
-            Content::Chunk { cursor, left } => {
-                let mut count = room.min(*left);
-                *left -= count;
+            Content::Chunk { cursor, bytes_left } => {
+                let mut count = room.min(*bytes_left);
+                *bytes_left -= count;
                 while count > 0 {
                     let rest = cursor.rest();
                     let step = rest.len().min(count);
@@ -143,7 +143,7 @@ impl Segment {
         match &mut self.content {
             Content::Line { bytes, written } => *written == bytes.len(),
             Content::Stuffed(body) => body.is_done(),
-            Content::Chunk { left, .. } => *left == 0,
+            Content::Chunk { bytes_left, .. } => *bytes_left == 0,
         }
     }
 
@@ -151,7 +151,7 @@ impl Segment {
     pub(super) fn fits(&self, room: usize) -> bool {
         match &self.content {
             Content::Line { bytes, written } => bytes.len() - written <= room,
-            Content::Chunk { left, .. } => *left <= room,
+            Content::Chunk { bytes_left, .. } => *bytes_left <= room,
             // A terminator always follows, so this never ends a message.
             Content::Stuffed(_) => false,
         }
@@ -162,6 +162,6 @@ impl Segment {
     }
 }
 
-fn message_shown(size: u64) -> String {
+fn message_transcript_text(size: u64) -> String {
     format!("[{size} bytes of the message]")
 }

@@ -18,7 +18,7 @@ pub(super) struct Transaction {
     is_chunked: bool,
     /// Start of the next chunk, and number of bytes left from there.
     next_chunk: BodyCursor,
-    unsent: u64,
+    unsent_bytes: u64,
     pub(super) finish: Finish,
     /// Whether the outcome was reported; only cleaning up follows.
     pub(super) is_decided: bool,
@@ -43,7 +43,7 @@ impl ClientSession {
         if self.capabilities.messages_max.is_some_and(|max| self.messages_tried >= max) {
             return Err(SendError::LimitReached);
         }
-        if let Some(verdict) = self.unsendable(&message) {
+        if let Some(verdict) = self.verdict_without_sending(&message) {
             let outcome = Outcome { verdict, phase: Phase::Ready, after_final: false };
             self.events.extend([Event::Outcome(outcome), Event::Ready]);
             return Ok(());
@@ -60,7 +60,7 @@ impl ClientSession {
             is_pipelined,
             is_chunked,
             next_chunk,
-            unsent: size,
+            unsent_bytes: size,
             finish: Finish::Unannounced,
             is_decided: false,
         });
@@ -76,7 +76,8 @@ impl ClientSession {
         Ok(())
     }
 
-    fn unsendable(&self, message: &OutgoingMessage) -> Option<Verdict> {
+    /// The verdict on a message that the server cannot accept; `None` if the message can be sent.
+    fn verdict_without_sending(&self, message: &OutgoingMessage) -> Option<Verdict> {
         let size = message.body.len();
         let offered = &self.capabilities;
         match offered.size_max {
@@ -97,7 +98,7 @@ impl ClientSession {
         match reply.class() {
             ReplyClass::Positive if is_pipelined => {}
             ReplyClass::Positive => self.say(Segment::line(&rcpt, Awaited::RcptTo)),
-            ReplyClass::Intermediate => self.unexpected(Phase::MailFrom, &reply),
+            ReplyClass::Intermediate => self.on_invalid_reply(Phase::MailFrom, &reply),
             _ => {
                 self.decide(Verdict::Refused(reply), Phase::MailFrom);
                 if !is_pipelined {
@@ -110,7 +111,7 @@ impl ClientSession {
     pub(super) fn on_rcpt_to(&mut self, reply: Reply) {
         match reply.class() {
             ReplyClass::Positive => {}
-            ReplyClass::Intermediate => return self.unexpected(Phase::RcptTo, &reply),
+            ReplyClass::Intermediate => return self.on_invalid_reply(Phase::RcptTo, &reply),
             _ => self.decide(Verdict::Refused(reply), Phase::RcptTo),
         }
         let Some(transaction) = &self.transaction else { return };
@@ -139,7 +140,7 @@ impl ClientSession {
             // RFC 2920 3.1: DATA was accepted although the recipient was refused; a lone dot ends the DATA.
             (ReplyClass::Intermediate, true) => self.say(Segment::terminator(b".\r\n", Awaited::LoneDot)),
             (_, true) => self.reset(),
-            (ReplyClass::Positive, false) => self.unexpected(Phase::Data, &reply),
+            (ReplyClass::Positive, false) => self.on_invalid_reply(Phase::Data, &reply),
             (_, false) => {
                 self.decide(Verdict::Refused(reply), Phase::Data);
                 self.reset();
@@ -149,11 +150,11 @@ impl ClientSession {
 
     fn say_chunk(&mut self) {
         let Some(transaction) = &mut self.transaction else { return };
-        let size = transaction.unsent.min(self.config.chunk_bytes_max.max(1));
-        let is_last = size == transaction.unsent;
+        let size = transaction.unsent_bytes.min(self.config.chunk_bytes_max.max(1));
+        let is_last = size == transaction.unsent_bytes;
         let cursor = transaction.next_chunk.clone();
         transaction.next_chunk.skip(size as usize);
-        transaction.unsent -= size;
+        transaction.unsent_bytes -= size;
         let line = format!("BDAT {size}{}", if is_last { " LAST" } else { "" }); // RFC 3030 2
         let awaited = Awaited::Chunk { is_last };
         if size == 0 {
@@ -174,7 +175,7 @@ impl ClientSession {
                 self.ready();
             }
             ReplyClass::Positive => self.say_chunk(),
-            ReplyClass::Intermediate => self.unexpected(awaited.phase(), &reply),
+            ReplyClass::Intermediate => self.on_invalid_reply(awaited.phase(), &reply),
             _ => {
                 self.decide(Verdict::Refused(reply), awaited.phase());
                 self.reset(); // RFC 3030 2: the state of the transaction is indeterminate
@@ -185,7 +186,7 @@ impl ClientSession {
     pub(super) fn on_final(&mut self, reply: Reply) {
         match reply.class() {
             ReplyClass::Positive => self.decide(Verdict::Accepted(reply), Phase::Final),
-            ReplyClass::Intermediate => return self.unexpected(Phase::Final, &reply),
+            ReplyClass::Intermediate => return self.on_invalid_reply(Phase::Final, &reply),
             _ => self.decide(Verdict::Refused(reply), Phase::Final),
         }
         self.ready(); // RFC 5321 4.1.1.4: the end of data clears the buffers, whatever the reply
@@ -210,7 +211,7 @@ impl ClientSession {
         self.events.push_back(Event::Ready);
     }
 
-    fn unexpected(&mut self, phase: Phase, reply: &Reply) {
+    fn on_invalid_reply(&mut self, phase: Phase, reply: &Reply) {
         self.protocol_error_in(phase, ProtocolError::Unexpected(reply.code));
     }
 

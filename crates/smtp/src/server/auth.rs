@@ -30,12 +30,12 @@ pub(super) enum AuthStep {
 impl ServerSession {
     pub(super) fn on_auth(&mut self, mechanism: &str, initial_response: Option<&str>) {
         if let Some(problem) = self.auth_problem() {
-            return self.complain(problem);
+            return self.reply_with_error(problem);
         }
         let step = match mechanism.to_ascii_uppercase().as_str() {
             "PLAIN" => AuthStep::Plain,
             "LOGIN" => AuthStep::Username,
-            _ => return self.complain(StandardReply::UnknownMechanism),
+            _ => return self.reply_with_error(StandardReply::UnknownMechanism),
         };
         match initial_response {
             // RFC 4954 4: `=` is an initial response of no bytes.
@@ -48,7 +48,7 @@ impl ServerSession {
     fn auth_problem(&self) -> Option<StandardReply> {
         if self.config.auth == AuthPolicy::Off {
             Some(StandardReply::NotImplemented)
-        } else if !self.takes_auth() {
+        } else if !self.offers_auth() {
             Some(StandardReply::MustStartTls)
         } else if self.helo.is_none() {
             Some(StandardReply::GreetFirst)
@@ -73,15 +73,15 @@ impl ServerSession {
 
     pub(super) fn on_auth_line(&mut self, step: AuthStep, line: &str) {
         if line == "*" {
-            return self.complain(StandardReply::AuthCancelled); // RFC 4954 4
+            return self.reply_with_error(StandardReply::AuthCancelled); // RFC 4954 4
         }
         let Some(text) = decode(line) else {
-            return self.complain(StandardReply::AuthMalformed);
+            return self.reply_with_error(StandardReply::AuthMalformed);
         };
         match step {
             AuthStep::Plain => match split_plain(&text) {
                 Some(login) => self.ask(Question::Auth, Event::Auth(login)),
-                None => self.complain(StandardReply::AuthMalformed),
+                None => self.reply_with_error(StandardReply::AuthMalformed),
             },
             AuthStep::Username => self.prompt(AuthStep::Password { username: text }),
             AuthStep::Password { username } => {

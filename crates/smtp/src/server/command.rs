@@ -31,22 +31,23 @@ pub(super) fn parse(line: &str, offered: Extensions) -> Result<Command<'_>, Stan
         Some((verb, arguments)) => (verb, arguments.trim_matches(' ')),
         None => (line, ""),
     };
-    let alone = |command| if arguments.is_empty() { Ok(command) } else { Err(StandardReply::BadArguments) };
+    let without_arguments =
+        |command| if arguments.is_empty() { Ok(command) } else { Err(StandardReply::BadArguments) };
     match verb.to_ascii_uppercase().as_str() {
         "EHLO" => parse_host(arguments).map(Command::Ehlo),
         "HELO" => parse_host(arguments).map(Command::Helo),
-        "STARTTLS" => alone(Command::StartTls),
+        "STARTTLS" => without_arguments(Command::StartTls),
         "AUTH" => parse_auth(arguments),
         "MAIL" => parse_mail(arguments, offered).map(Command::Mail),
         "RCPT" => parse_rcpt(arguments, offered).map(Command::Rcpt),
-        "DATA" => alone(Command::Data),
+        "DATA" => without_arguments(Command::Data),
         "BDAT" => parse_bdat(arguments).ok_or(StandardReply::BadChunkSize),
-        "RSET" => alone(Command::Rset),
+        "RSET" => without_arguments(Command::Rset),
         "NOOP" => Ok(Command::Noop),
         "VRFY" if arguments.is_empty() => Err(StandardReply::BadArguments),
         "VRFY" => Ok(Command::Vrfy),
         "HELP" => Ok(Command::Help),
-        "QUIT" => alone(Command::Quit),
+        "QUIT" => without_arguments(Command::Quit),
         "EXPN" | "TURN" | "ETRN" | "SEND" | "SOML" | "SAML" => Err(StandardReply::NotImplemented),
         // A web page can make a browser connect to this port; the browser's HTTP headers must not be tried as commands.
         "GET" | "HEAD" | "POST" | "PUT" | "OPTIONS" | "CONNECT" => Err(StandardReply::NotSmtp),
@@ -83,7 +84,7 @@ fn parse_mail(arguments: &str, offered: Extensions) -> Result<MailFrom, Standard
         ret: None,
         envid: None,
     };
-    parameters::take_mail(&mut mail, rest, offered)?;
+    parameters::apply_to_mail(&mut mail, rest, offered)?;
     // RFC 6531 3.4: a non-ASCII domain needs SMTPUTF8 too, although the client could have sent its ASCII form.
     if !path.is_ascii() && !mail.is_smtputf8 {
         return Err(StandardReply::Utf8NotAnnounced);
@@ -94,7 +95,7 @@ fn parse_mail(arguments: &str, offered: Extensions) -> Result<MailFrom, Standard
 fn parse_rcpt(arguments: &str, offered: Extensions) -> Result<RcptTo, StandardReply> {
     let (path, rest) = split_path(arguments, "TO:").ok_or(StandardReply::BadRecipient)?;
     let mut rcpt = RcptTo { address: path::parse_recipient(path)?, notify: None, orcpt: None };
-    parameters::take_rcpt(&mut rcpt, rest, offered)?;
+    parameters::apply_to_rcpt(&mut rcpt, rest, offered)?;
     Ok(rcpt)
 }
 

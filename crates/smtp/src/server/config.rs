@@ -106,7 +106,7 @@ pub struct ServerLimits {
     pub commands_max: u32,
     pub bad_credentials_max: u32,
     /// Maximum number of bytes of input that wait for the driver's answer.
-    pub ahead_bytes_max: usize,
+    pub pending_input_bytes_max: usize,
 }
 
 impl Default for ServerLimits {
@@ -119,7 +119,7 @@ impl Default for ServerLimits {
             errors_max: 100,
             commands_max: 20_000,
             bad_credentials_max: 3,
-            ahead_bytes_max: 1 << 20,
+            pending_input_bytes_max: 1 << 20,
         }
     }
 }

@@ -138,7 +138,7 @@ impl ContentCheck {
         let room = usize::try_from(self.bytes_max - self.bytes).unwrap_or(usize::MAX);
         let (within, beyond) = piece.split_at(room.min(piece.len()));
         self.bytes += within.len() as u64;
-        let flaw = self.look_at(within).err();
+        let flaw = self.check_piece(within).err();
         self.flaw = flaw.or((!beyond.is_empty()).then_some(DropCause::TooLarge));
         if self.flaw.is_none() {
             out.extend_from_slice(piece);
@@ -152,9 +152,9 @@ impl ContentCheck {
         }
     }
 
-    fn look_at(&mut self, piece: &[u8]) -> Result<(), DropCause> {
-        if !self.is_flawless(piece) {
-            return self.look_closely(piece);
+    fn check_piece(&mut self, piece: &[u8]) -> Result<(), DropCause> {
+        if !self.passes_fast_check(piece) {
+            return self.check_piece_byte_by_byte(piece);
         }
         if let Some(last) = piece.last() {
             let line = memchr::memrchr(b'\n', piece).map(|end| &piece[end + 1..]);
@@ -166,22 +166,22 @@ impl ContentCheck {
     }
 
     /// Fast check that suffices for almost every piece: no NUL, no bare CR or LF, no overlong line.
-    fn is_flawless(&self, piece: &[u8]) -> bool {
+    fn passes_fast_check(&self, piece: &[u8]) -> bool {
         if !is_crlf_piece(piece, self.after_cr) || memchr::memchr(0, piece).is_some() {
             return false;
         }
-        let (mut begin, mut before) = (0, self.line_bytes);
+        let (mut line_start, mut bytes_before) = (0, self.line_bytes);
         for end in memchr::memchr_iter(b'\n', piece) {
             // The line counts without its CR, which may have come before this piece.
-            if before + (end - begin).saturating_sub(1) > self.line_bytes_max {
+            if bytes_before + (end - line_start).saturating_sub(1) > self.line_bytes_max {
                 return false;
             }
-            (begin, before) = (end + 1, 0);
+            (line_start, bytes_before) = (end + 1, 0);
         }
-        before + piece.len() - begin <= self.line_bytes_max
+        bytes_before + piece.len() - line_start <= self.line_bytes_max
     }
 
-    fn look_closely(&mut self, piece: &[u8]) -> Result<(), DropCause> {
+    fn check_piece_byte_by_byte(&mut self, piece: &[u8]) -> Result<(), DropCause> {
         if piece.is_empty() {
             return Ok(());
         }
@@ -224,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    fn check(nul_refused: bool, bare_lf: BareLf) -> ContentCheck {
+    fn content_check(nul_refused: bool, bare_lf: BareLf) -> ContentCheck {
         ContentCheck {
             flaw: None,
             bytes: 0,
@@ -239,20 +239,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_fast_check_finds_the_same_as_the_close_one(
+        fn the_fast_check_and_the_check_byte_by_byte_agree(
             words in prop::collection::vec(prop::sample::select(vec!["a", "aa", "\r\n", "\r", "\n", "\0", "."]), 0..12),
             cuts in prop::collection::vec(0_usize..30, 0..4),
             nul_refused in any::<bool>(),
         ) {
             let text = words.concat();
-            let (mut quick, mut close) = (check(nul_refused, BareLf::Refused), check(nul_refused, BareLf::Refused));
+            let mut fast = content_check(nul_refused, BareLf::Refused);
+            let mut byte_by_byte = content_check(nul_refused, BareLf::Refused);
             for piece in pieces(&text, cuts) {
-                let (found, wanted) = (quick.look_at(piece), close.look_closely(piece));
+                let (found, wanted) = (fast.check_piece(piece), byte_by_byte.check_piece_byte_by_byte(piece));
                 prop_assert_eq!(found, wanted, "{:?} of {:?}", piece, text);
                 if wanted.is_err() {
                     return Ok(());
                 }
-                prop_assert_eq!((quick.after_cr, quick.line_bytes), (close.after_cr, close.line_bytes));
+                prop_assert_eq!((fast.after_cr, fast.line_bytes), (byte_by_byte.after_cr, byte_by_byte.line_bytes));
             }
         }
 
@@ -264,11 +265,11 @@ mod tests {
         ) {
             let text = words.concat();
             let wanted = text.replace("\r\n", "\n").replace('\n', "\r\n");
-            let mut direct = ContentCheck { bytes_max, ..check(true, BareLf::Refused) };
+            let mut direct = ContentCheck { bytes_max, ..content_check(true, BareLf::Refused) };
             let mut wanted_out = Vec::new();
             direct.take(wanted.as_bytes(), &mut wanted_out);
             direct.end();
-            let mut content = ContentCheck { bytes_max, ..check(true, BareLf::Normalised) };
+            let mut content = ContentCheck { bytes_max, ..content_check(true, BareLf::Normalised) };
             let mut out = Vec::new();
             pieces(&text, cuts).for_each(|piece| content.take(piece, &mut out));
             content.end();

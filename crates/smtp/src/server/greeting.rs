@@ -15,7 +15,7 @@ impl ServerSession {
 
     pub(super) fn on_ehlo(&mut self, host: &str) {
         self.greet(host);
-        let lines = self.offers();
+        let lines = self.ehlo_lines();
         self.say(&Reply::new(250, lines));
     }
 
@@ -30,7 +30,8 @@ impl ServerSession {
         self.helo = Some(host.to_owned());
     }
 
-    fn offers(&self) -> Vec<String> {
+    /// Lines of the reply to EHLO: the host name, then the extensions that are offered now.
+    fn ehlo_lines(&self) -> Vec<String> {
         let offered = &self.config.extensions;
         let keywords = [
             (offered.pipelining, "PIPELINING"),
@@ -40,7 +41,7 @@ impl ServerSession {
             (offered.chunking, "CHUNKING"),
             (offered.dsn, "DSN"),
             (self.config.starttls && !self.is_encrypted, "STARTTLS"),
-            (self.takes_auth(), "AUTH PLAIN LOGIN"),
+            (self.offers_auth(), "AUTH PLAIN LOGIN"),
         ];
         let mut lines = vec![self.config.host_name.as_str().to_owned()];
         lines.extend(
@@ -52,7 +53,8 @@ impl ServerSession {
         lines
     }
 
-    pub(super) fn takes_auth(&self) -> bool {
+    /// Whether AUTH is offered and accepted now.
+    pub(super) fn offers_auth(&self) -> bool {
         match self.config.auth {
             AuthPolicy::Off => false,
             AuthPolicy::InsideTls => self.is_encrypted,
@@ -62,9 +64,9 @@ impl ServerSession {
 
     pub(super) fn on_starttls(&mut self) {
         if !self.config.starttls {
-            self.complain(StandardReply::NotImplemented);
+            self.reply_with_error(StandardReply::NotImplemented);
         } else if self.is_encrypted {
-            self.complain(StandardReply::TlsAlready);
+            self.reply_with_error(StandardReply::TlsAlready);
         } else {
             self.abandon();
             self.say_standard(StandardReply::StartTls);

@@ -9,15 +9,15 @@ mod auth;
 mod command;
 mod config;
 mod content;
+mod content_input;
 mod envelope;
 mod event;
 mod greeting;
 mod input;
+mod output;
 mod parameters;
 mod path;
-mod receiving;
 mod replies;
-mod replying;
 mod transaction;
 
 use std::collections::VecDeque;
@@ -34,8 +34,8 @@ use crate::reply::{Reply, ReplyClass};
 use auth::AuthStep;
 use command::Command;
 use content::DotReader;
+use content_input::Chunk;
 use input::Input;
-use receiving::Chunk;
 use transaction::Transaction;
 
 pub struct ServerSession {
@@ -110,7 +110,7 @@ impl ServerSession {
         }
         self.input.push(bytes);
         self.advance();
-        if self.input.len() > self.config.limits.ahead_bytes_max {
+        if self.input.len() > self.config.limits.pending_input_bytes_max {
             self.close_for(StandardReply::TooMuchAhead);
         }
     }
@@ -184,18 +184,19 @@ impl ServerSession {
     /// Processes the input as far as possible.
     fn advance(&mut self) {
         loop {
-            let has_moved = match self.state {
+            let made_progress = match self.state {
                 State::Command | State::Auth(_) => self.take_line(),
                 State::Data(_) => self.take_data(),
                 State::Chunk(_) => self.take_chunk(),
                 State::Deciding(_) | State::TlsHandshake | State::Closed => false,
             };
-            if !has_moved {
+            if !made_progress {
                 return;
             }
         }
     }
 
+    /// Processes the next line; false if it is incomplete.
     fn take_line(&mut self) -> bool {
         let Some(line) = self.input.next_line(self.config.limits.command_bytes_max) else { return false };
         self.commands += 1;
@@ -206,7 +207,7 @@ impl ServerSession {
         match (mem::replace(&mut self.state, State::Command), line) {
             (State::Auth(step), Ok(line)) => self.on_auth_line(step, &line),
             (_, Ok(line)) => self.on_command(&line),
-            (_, Err(problem)) => self.complain(problem),
+            (_, Err(problem)) => self.reply_with_error(problem),
         }
         true
     }
@@ -228,7 +229,7 @@ impl ServerSession {
             Ok(Command::Quit) => self.on_quit(),
             // The end of a chunk of unknown size cannot be found: its bytes must not be tried as commands.
             Err(cause @ (StandardReply::BadChunkSize | StandardReply::NotSmtp)) => self.close_for(cause),
-            Err(problem) => self.complain(problem),
+            Err(problem) => self.reply_with_error(problem),
         }
     }
 

@@ -9,8 +9,13 @@ const ENVID_BYTES_MAX: usize = 100;
 /// Longest ORCPT (RFC 3461 4.2).
 const ORCPT_BYTES_MAX: usize = 500;
 
-pub(super) fn take_mail(mail: &mut MailFrom, text: &str, offered: Extensions) -> Result<(), StandardReply> {
-    for parameter in parameters(text)? {
+/// Parses the parameters of MAIL and stores them in `mail`.
+pub(super) fn apply_to_mail(
+    mail: &mut MailFrom,
+    text: &str,
+    offered: Extensions,
+) -> Result<(), StandardReply> {
+    for parameter in parse_parameters(text)? {
         match (parameter.name.as_str(), parameter.value) {
             ("SIZE", Some(value)) if offered.size => mail.size = Some(parse_size(value)?),
             ("BODY", Some(value)) if offered.eight_bit_mime => mail.is_eight_bit = parse_body(value)?,
@@ -31,8 +36,9 @@ pub(super) fn take_mail(mail: &mut MailFrom, text: &str, offered: Extensions) ->
     Ok(())
 }
 
-pub(super) fn take_rcpt(rcpt: &mut RcptTo, text: &str, offered: Extensions) -> Result<(), StandardReply> {
-    for parameter in parameters(text)? {
+/// Parses the parameters of RCPT and stores them in `rcpt`.
+pub(super) fn apply_to_rcpt(rcpt: &mut RcptTo, text: &str, offered: Extensions) -> Result<(), StandardReply> {
+    for parameter in parse_parameters(text)? {
         match (parameter.name.as_str(), parameter.value) {
             ("NOTIFY", Some(value)) if offered.dsn => rcpt.notify = Some(parse_notify(value)?),
             ("ORCPT", Some(value)) if offered.dsn => rcpt.orcpt = Some(parse_orcpt(value)?),
@@ -60,7 +66,7 @@ struct Parameter<'a> {
     value: Option<&'a str>,
 }
 
-fn parameters(text: &str) -> Result<Vec<Parameter<'_>>, StandardReply> {
+fn parse_parameters(text: &str) -> Result<Vec<Parameter<'_>>, StandardReply> {
     // `<path>SIZE=1` lacks the space before its parameter.
     if !text.is_empty() && !text.starts_with(' ') {
         return Err(StandardReply::BadArguments);
@@ -163,13 +169,13 @@ mod tests {
             ret: None,
             envid: None,
         };
-        take_mail(&mut mail, text, offered).map(|()| mail)
+        apply_to_mail(&mut mail, text, offered).map(|()| mail)
     }
 
     fn rcpt(text: &str) -> Result<RcptTo, StandardReply> {
         let address = postroad_model::EmailAddress::parse("a@example.org").unwrap();
         let mut rcpt = RcptTo { address, notify: None, orcpt: None };
-        take_rcpt(&mut rcpt, text, Extensions::default()).map(|()| rcpt)
+        apply_to_rcpt(&mut rcpt, text, Extensions::default()).map(|()| rcpt)
     }
 
     #[test]

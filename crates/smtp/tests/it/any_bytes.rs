@@ -6,14 +6,14 @@ use proptest::prelude::*;
 use super::dialogue::{config, drain, message};
 
 /// Minimal driver: sends two messages, then quits.
-struct Play {
+struct TestDriver {
     session: ClientSession,
     output: String,
     events: Vec<Event>,
     left_to_send: u32,
 }
 
-impl Play {
+impl TestDriver {
     fn new(config: ClientConfig) -> Self {
         Self {
             session: ClientSession::new(config),
@@ -47,7 +47,7 @@ impl Play {
     }
 }
 
-/// Dialogues: the server's replies, turn by turn. Each turn answers everything sent before it.
+/// Dialogues: the server's replies, step by step. Each step answers everything sent before it.
 const DIALOGUES: &[&[&str]] = &[
     &[
         "220 mx\r\n",
@@ -87,37 +87,37 @@ const DIALOGUES: &[&[&str]] = &[
 ];
 
 /// `cuts` are piece lengths, used cyclically.
-fn play(turns: &[&str], cuts: &[usize]) -> (String, Vec<Event>, String) {
-    let mut play = Play::new(config());
-    for turn in turns {
-        let mut rest = turn.as_bytes();
+fn play(steps: &[&str], cuts: &[usize]) -> (String, Vec<Event>, String) {
+    let mut driver = TestDriver::new(config());
+    for step in steps {
+        let mut rest = step.as_bytes();
         for cut in cuts.iter().cycle() {
             let (piece, after) = rest.split_at((*cut).min(rest.len()));
-            play.session.feed(piece);
+            driver.session.feed(piece);
             rest = after;
             if rest.is_empty() {
                 break;
             }
         }
-        play.react();
+        driver.react();
     }
-    play.session.connection_ended(EndCause::EndOfStream);
-    play.react();
-    let transcript = play.session.take_transcript().to_string();
-    (play.output, play.events, transcript)
+    driver.session.connection_ended(EndCause::EndOfStream);
+    driver.react();
+    let transcript = driver.session.take_transcript().to_string();
+    (driver.output, driver.events, transcript)
 }
 
 #[test]
 fn byte_by_byte_is_the_same_as_all_at_once() {
-    for turns in DIALOGUES {
-        assert_eq!(play(turns, &[1]), play(turns, &[usize::MAX]), "{turns:?}");
+    for steps in DIALOGUES {
+        assert_eq!(play(steps, &[1]), play(steps, &[usize::MAX]), "{steps:?}");
     }
 }
 
 #[test]
 fn complete_dialogues_end_with_two_outcomes_and_quit() {
-    for turns in &DIALOGUES[..3] {
-        let (_, events, transcript) = play(turns, &[3]);
+    for steps in &DIALOGUES[..3] {
+        let (_, events, transcript) = play(steps, &[3]);
         assert_eq!(events.last(), Some(&Event::Closed(Closed::Quit)), "{transcript}");
         assert_eq!(events.iter().filter(|event| matches!(event, Event::Outcome(_))).count(), 2);
     }
@@ -157,22 +157,22 @@ proptest! {
         tls in prop::sample::select(vec![TlsMode::Never, TlsMode::Opportunistic, TlsMode::Required]),
         reacts_to_each_piece in any::<bool>(),
     ) {
-        let mut play = Play::new(ClientConfig { tls, ..config() });
+        let mut driver = TestDriver::new(ClientConfig { tls, ..config() });
         for piece in &pieces {
-            play.session.feed(piece);
+            driver.session.feed(piece);
             if reacts_to_each_piece {
-                play.react();
+                driver.react();
             }
         }
-        play.react();
-        play.session.connection_ended(EndCause::Io);
-        play.react();
-        prop_assert_eq!(play.session.phase(), Phase::Closed);
+        driver.react();
+        driver.session.connection_ended(EndCause::Io);
+        driver.react();
+        prop_assert_eq!(driver.session.phase(), Phase::Closed);
 
-        let count = |wanted: fn(&Event) -> bool| play.events.iter().filter(|event| wanted(event)).count();
+        let count = |wanted: fn(&Event) -> bool| driver.events.iter().filter(|event| wanted(event)).count();
         prop_assert_eq!(count(|event| matches!(event, Event::Closed(_))), 1);
-        prop_assert!(matches!(play.events.last(), Some(Event::Closed(_))));
-        let sent = 2 - play.left_to_send as usize;
+        prop_assert!(matches!(driver.events.last(), Some(Event::Closed(_))));
+        let sent = 2 - driver.left_to_send as usize;
         prop_assert_eq!(count(|event| matches!(event, Event::Outcome(_))), sent);
     }
 }

@@ -2,11 +2,11 @@
 
 use postroad_smtp::{ClientConfig, Phase};
 
-use super::dialogue::{config, opened, play};
+use super::dialogue::{config, opening_dialogue, play};
 
 /// Plays the dialogue `rest` with a server that has offered pipelining and chunking.
 fn with_chunking(rest: &str) {
-    play(config(), &format!("{}{rest}", opened("PIPELINING, CHUNKING")));
+    play(config(), &format!("{}{rest}", opening_dialogue("PIPELINING, CHUNKING")));
 }
 
 const ENVELOPE_AND_MESSAGE: &str = "
@@ -100,7 +100,7 @@ fn without_pipelining_everything_waits() {
          S: 250 ok
          C: BDAT 0 LAST
          E: finishing",
-        opened("CHUNKING")
+        opening_dialogue("CHUNKING")
     );
     assert_eq!(play(config(), &dialogue).phase(), Phase::Final);
 }
@@ -108,11 +108,11 @@ fn without_pipelining_everything_waits() {
 /// Like `with_chunking`, but messages over 4 bytes follow their envelope in chunks of at most 6 bytes.
 fn in_chunks(rest: &str) {
     let config = ClientConfig { with_envelope_bytes_max: 4, chunk_bytes_max: 6, ..config() };
-    play(config, &format!("{}{rest}", opened("PIPELINING, CHUNKING")));
+    play(config, &format!("{}{rest}", opening_dialogue("PIPELINING, CHUNKING")));
 }
 
 #[test]
-fn large_message_goes_in_bounded_chunks_after_the_recipient_is_taken() {
+fn large_message_goes_in_bounded_chunks_after_the_recipient_is_accepted() {
     in_chunks(
         "> send abcd|efgh|ij|
          C: MAIL FROM:<a@rp.example.org>
@@ -174,7 +174,7 @@ fn chunking_can_be_switched_off() {
          C: MAIL FROM:<a@rp.example.org>
          C: RCPT TO:<bob@example.net>
          C: DATA",
-        opened("PIPELINING, CHUNKING")
+        opening_dialogue("PIPELINING, CHUNKING")
     );
     play(ClientConfig { chunking: false, ..config() }, &dialogue);
 }

@@ -2,7 +2,7 @@
 
 use postroad_smtp::{ClientSession, EndCause, Event, Outcome, Phase, SendError, Verdict};
 
-use super::dialogue::{config, drain, message, opened, play};
+use super::dialogue::{config, drain, message, opening_dialogue, play};
 
 const UP_TO_FINISHING: &str = "
     > send hi|
@@ -18,31 +18,31 @@ const UP_TO_FINISHING: &str = "
 ";
 
 /// Lock-step dialogue up to and including the given client line.
-fn up_to(line: &str) -> String {
+fn dialogue_up_to(line: &str) -> String {
     let end = UP_TO_FINISHING.find(line).unwrap() + line.len();
-    format!("{}{}\n", opened(""), &UP_TO_FINISHING[..end])
+    format!("{}{}\n", opening_dialogue(""), &UP_TO_FINISHING[..end])
 }
 
 #[test]
 fn quit_closes_whether_it_is_answered_or_not() {
     for answer in ["S: 221 bye", "S: 421 bye", "> drop", "> timeout"] {
-        let dialogue = format!("{}> quit\nC: QUIT\n{answer}\nE: closed: quit", opened(""));
+        let dialogue = format!("{}> quit\nC: QUIT\n{answer}\nE: closed: quit", opening_dialogue(""));
         play(config(), &dialogue);
     }
 }
 
 #[test]
-fn connection_lost_at_every_phase_says_whether_the_end_was_sent() {
+fn outcome_of_a_lost_connection_says_whether_the_end_was_sent() {
     for (line, phase) in
         [("MAIL FROM:<a@rp.example.org>", "mail_from"), ("net>", "rcpt_to"), ("DATA", "data")]
     {
         for (action, cause) in [("drop", "EndOfStream"), ("timeout", "TimedOut")] {
             let end = format!("> {action}\nE: interrupted ({phase})\nE: closed: {cause} ({phase})");
-            play(config(), &format!("{}{end}", up_to(line)));
+            play(config(), &format!("{}{end}", dialogue_up_to(line)));
         }
     }
     let end = "> drop\nE: interrupted (final, after the end)\nE: closed: EndOfStream (final)";
-    play(config(), &format!("{}{UP_TO_FINISHING}{end}", opened("")));
+    play(config(), &format!("{}{UP_TO_FINISHING}{end}", opening_dialogue("")));
 }
 
 #[test]
@@ -55,13 +55,13 @@ fn closing_reply_is_understood_at_every_phase() {
              E: refused: 421 4.3.2 shutting down ({phase})
              E: closed by server: 421 4.3.2 shutting down ({phase})"
         );
-        play(config(), &format!("{}{end}", up_to(line)));
+        play(config(), &format!("{}{end}", dialogue_up_to(line)));
     }
     let end =
         "S: 421 later\nE: refused: 421 later (final, after the end)\nE: closed by server: 421 later (final)";
-    play(config(), &format!("{}{UP_TO_FINISHING}{end}", opened("")));
+    play(config(), &format!("{}{UP_TO_FINISHING}{end}", opening_dialogue("")));
     let end = "S: 421 idle too long\nE: closed by server: 421 idle too long (ready)";
-    play(config(), &format!("{}{end}", opened("")));
+    play(config(), &format!("{}{end}", opening_dialogue("")));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn message_sent_with_its_envelope_to_a_closing_server_gets_its_outcome() {
          C: BDAT 4 LAST
          C: hi
          E: finishing";
-    let open = opened("PIPELINING, CHUNKING");
+    let open = opening_dialogue("PIPELINING, CHUNKING");
     let end = "S: 421 idle\nE: refused: 421 idle (mail_from, after the end)\nE: closed by server: 421 idle (mail_from)";
     play(config(), &format!("{open}{message}\n{end}"));
     let end = "S: 250 ok\n> drop\nE: interrupted (rcpt_to, after the end)\nE: closed: EndOfStream (rcpt_to)";
@@ -88,16 +88,16 @@ fn nonsense_in_a_transaction_interrupts_it() {
     ];
     for (line, reply, outcome, closed) in cases {
         let end = format!("S: {reply}\nE: {outcome}\nE: closed: {closed}");
-        play(config(), &format!("{}{end}", up_to(line)));
+        play(config(), &format!("{}{end}", dialogue_up_to(line)));
     }
     let end = "S: 354 more?\nE: interrupted (final, after the end)\nE: closed: 354 is not a valid reply to the command (final)";
-    play(config(), &format!("{}{UP_TO_FINISHING}{end}", opened("")));
+    play(config(), &format!("{}{UP_TO_FINISHING}{end}", opening_dialogue("")));
 }
 
 #[test]
 fn unexpected_reply_between_messages_closes() {
     let end = "S: 250 hello?\nE: closed: the server sent 250 without a command (ready)";
-    play(config(), &format!("{}{end}", opened("")));
+    play(config(), &format!("{}{end}", opening_dialogue("")));
 }
 
 #[test]
@@ -108,12 +108,12 @@ fn refused_rset_closes() {
          S: 500 what?
          C: QUIT
          E: closed, refused: 500 what? (rset)";
-    play(config(), &format!("{}{end}", up_to("net>")));
+    play(config(), &format!("{}{end}", dialogue_up_to("net>")));
 }
 
 /// Session after 354, with a message of 3,002 bytes of which nothing was handed out.
-fn in_the_body() -> ClientSession {
-    let mut session = play(config(), &opened(""));
+fn session_in_body() -> ClientSession {
+    let mut session = play(config(), &opening_dialogue(""));
     session.send(message("bob@example.net", &format!("{}|", "x".repeat(3_000)))).unwrap();
     for reply in ["250 ok\r\n", "250 ok\r\n", "354 go\r\n"] {
         drain(&mut session);
@@ -123,7 +123,7 @@ fn in_the_body() -> ClientSession {
     session
 }
 
-fn outcome(session: &mut ClientSession) -> Outcome {
+fn take_outcome(session: &mut ClientSession) -> Outcome {
     let outcomes = std::iter::from_fn(|| session.next_event());
     let mut outcomes = outcomes.filter_map(|event| match event {
         Event::Outcome(outcome) => Some(outcome),
@@ -134,11 +134,11 @@ fn outcome(session: &mut ClientSession) -> Outcome {
 
 #[test]
 fn refusal_in_the_middle_of_the_body_is_kept_and_no_dot_follows() {
-    let mut session = in_the_body();
+    let mut session = session_in_body();
     let mut out = Vec::new();
     assert_eq!(session.fill_output(&mut out, 1_000), 1_000);
     session.feed(b"552 5.3.4 too big\r\n");
-    let result = outcome(&mut session);
+    let result = take_outcome(&mut session);
     assert!(matches!(&result.verdict, Verdict::Refused(reply) if reply.code == 552), "{result:?}");
     assert_eq!((result.phase, result.after_final), (Phase::Body, false));
     assert_eq!(session.phase(), Phase::Closed);
@@ -147,7 +147,7 @@ fn refusal_in_the_middle_of_the_body_is_kept_and_no_dot_follows() {
 
 #[test]
 fn last_bytes_wait_until_the_driver_takes_the_event() {
-    let mut session = in_the_body();
+    let mut session = session_in_body();
     let mut out = Vec::new();
     session.fill_output(&mut out, 100_000);
     assert!(out.ends_with(b"x\r\n"), "the dot is held back");
@@ -155,10 +155,10 @@ fn last_bytes_wait_until_the_driver_takes_the_event() {
 
     // If the connection is lost now, nothing can have been accepted: the end was not sent, and the event is
     // taken back.
-    let mut lost = in_the_body();
+    let mut lost = session_in_body();
     lost.fill_output(&mut Vec::new(), 100_000);
     lost.connection_ended(EndCause::Io);
-    assert!(!outcome(&mut lost).is_possible_duplicate());
+    assert!(!take_outcome(&mut lost).is_possible_duplicate());
 
     assert_eq!(session.next_event(), Some(Event::Finishing));
     assert_eq!(session.phase(), Phase::Body);
@@ -167,7 +167,7 @@ fn last_bytes_wait_until_the_driver_takes_the_event() {
     assert!(out.ends_with(b"\r\n.\r\n"));
     assert_eq!(session.phase(), Phase::Final);
     session.connection_ended(EndCause::TimedOut);
-    let result = outcome(&mut session);
+    let result = take_outcome(&mut session);
     assert!(result.is_possible_duplicate(), "{result:?}");
 }
 

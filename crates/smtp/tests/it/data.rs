@@ -2,14 +2,14 @@
 
 use postroad_smtp::{ClientConfig, Phase, SendError};
 
-use super::dialogue::{config, message, opened, play};
+use super::dialogue::{config, message, opening_dialogue, play};
 
 fn lock_step(rest: &str) {
-    play(config(), &format!("{}{rest}", opened("8BITMIME, SMTPUTF8")));
+    play(config(), &format!("{}{rest}", opening_dialogue("8BITMIME, SMTPUTF8")));
 }
 
 fn pipelined(rest: &str) {
-    play(config(), &format!("{}{rest}", opened("PIPELINING, SIZE 2000")));
+    play(config(), &format!("{}{rest}", opening_dialogue("PIPELINING, SIZE 2000")));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn messages_that_the_host_cannot_accept_are_not_sent() {
              E: ready
              > send four|
              C: MAIL FROM:<a@rp.example.org> SIZE=6",
-            opened("PIPELINING, SIZE 6")
+            opening_dialogue("PIPELINING, SIZE 6")
         ),
     );
     assert_eq!(session.messages_tried(), 1);
@@ -209,7 +209,7 @@ fn mailmax_of_the_server_is_respected() {
              S: 450 later
              E: refused: 450 later (mail_from)
              E: ready",
-            opened("LIMITS MAILMAX=1")
+            opening_dialogue("LIMITS MAILMAX=1")
         ),
     );
     assert_eq!(session.send(message("bob@example.net", "hi|")), Err(SendError::LimitReached));
@@ -232,7 +232,7 @@ fn transcript_shows_sizes_instead_of_contents() {
              C: secret words
              C: .
              E: finishing",
-            opened("")
+            opening_dialogue("")
         ),
     );
     let transcript = session.take_transcript();

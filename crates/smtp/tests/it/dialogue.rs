@@ -1,7 +1,7 @@
 //! Plays a dialogue against a client session and compares every line of it.
 //!
 //! `S:` is a line of the server. Up to the next `S:` or `>`, `C:` lines list everything that the client sends then, and
-//! `E:` lines all events of its session. `>` is an action of the driver. `--` only ends a turn; a comment may follow
+//! `E:` lines all events of its session. `>` is an action of the driver. `--` only ends a step; a comment may follow
 //! it. In an outcome, `after the end` means that the last byte of the message had been handed out.
 
 use bytes::Bytes;
@@ -25,7 +25,7 @@ pub(crate) fn message(recipient: &str, text: &str) -> OutgoingMessage {
 }
 
 /// Dialogue up to the first `ready`, with a server that offers `extensions` (separated by commas).
-pub(crate) fn opened(extensions: &str) -> String {
+pub(crate) fn opening_dialogue(extensions: &str) -> String {
     let mut dialogue = "S: 220 mx.example.net ESMTP\nC: EHLO out.example.org\n".to_owned();
     for extension in extensions.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         let before = if dialogue.contains("S: 250-") { "" } else { "S: 250-mx.example.net\n" };
@@ -36,48 +36,48 @@ pub(crate) fn opened(extensions: &str) -> String {
 
 /// Plays the dialogue and returns the session for further checks.
 pub(crate) fn play(config: ClientConfig, dialogue: &str) -> ClientSession {
-    let mut stage = Stage {
+    let mut player = DialoguePlayer {
         session: ClientSession::new(config),
-        said: String::new(),
-        client: Vec::new(),
-        events: Vec::new(),
+        server_lines: String::new(),
+        expected_output: Vec::new(),
+        expected_events: Vec::new(),
         played: String::new(),
     };
     for line in dialogue.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        stage.play_line(line);
-        stage.played.push_str(line);
-        stage.played.push('\n');
+        player.play_line(line);
+        player.played.push_str(line);
+        player.played.push('\n');
     }
-    stage.end_turn();
-    stage.session
+    player.end_step();
+    player.session
 }
 
-struct Stage {
+struct DialoguePlayer {
     session: ClientSession,
-    /// Current turn: server lines, and the expected reaction.
-    said: String,
-    client: Vec<String>,
-    events: Vec<String>,
+    /// Current step: server lines, and the expected reaction.
+    server_lines: String,
+    expected_output: Vec<String>,
+    expected_events: Vec<String>,
     /// Dialogue so far, for the failure message.
     played: String,
 }
 
-impl Stage {
+impl DialoguePlayer {
     fn play_line(&mut self, line: &str) {
         let text = line.get(2..).unwrap_or_default().trim_start();
         match line.get(..2) {
-            Some("C:") => self.client.push(text.to_owned()),
-            Some("E:") => self.events.push(text.to_owned()),
+            Some("C:") => self.expected_output.push(text.to_owned()),
+            Some("E:") => self.expected_events.push(text.to_owned()),
             Some("S:") => {
-                if !self.client.is_empty() || !self.events.is_empty() {
-                    self.end_turn();
+                if !self.expected_output.is_empty() || !self.expected_events.is_empty() {
+                    self.end_step();
                 }
-                self.said.push_str(text);
-                self.said.push_str("\r\n");
+                self.server_lines.push_str(text);
+                self.server_lines.push_str("\r\n");
             }
-            Some("--") => self.end_turn(),
+            Some("--") => self.end_step(),
             Some("> ") => {
-                self.end_turn();
+                self.end_step();
                 self.act(text);
             }
             _ => panic!("not a line of a dialogue: {line}"),
@@ -104,13 +104,23 @@ impl Stage {
         }
     }
 
-    fn end_turn(&mut self) {
-        self.session.feed(std::mem::take(&mut self.said).as_bytes());
+    fn end_step(&mut self) {
+        self.session.feed(std::mem::take(&mut self.server_lines).as_bytes());
         let (output, events) = drain(&mut self.session);
         let output: Vec<&str> = output.split_terminator("\r\n").collect();
         let events: Vec<String> = events.iter().map(describe).collect();
-        assert_eq!(output, std::mem::take(&mut self.client), "output of the client after:\n{}", self.played);
-        assert_eq!(events, std::mem::take(&mut self.events), "events of the session after:\n{}", self.played);
+        assert_eq!(
+            output,
+            std::mem::take(&mut self.expected_output),
+            "output of the client after:\n{}",
+            self.played
+        );
+        assert_eq!(
+            events,
+            std::mem::take(&mut self.expected_events),
+            "events of the session after:\n{}",
+            self.played
+        );
     }
 }
 

@@ -27,8 +27,8 @@ pub(crate) struct Report {
     pub(crate) closed: Closed,
     /// Bytes of each write to the socket.
     pub(crate) writes: Vec<usize>,
-    /// Journal marks before final bytes.
-    pub(crate) marks: usize,
+    /// Number of `Finishing` events: at each one a real driver writes to its flight journal.
+    pub(crate) journal_marks: usize,
     pub(crate) is_encrypted: bool,
     pub(crate) transcript: String,
 }
@@ -39,18 +39,18 @@ pub(crate) struct Driver {
     /// CA to trust, and the name expected in the certificate.
     pub(crate) trust: Option<(String, &'static str)>,
     /// Phase in which the peer stays silent; the phase gets a short deadline.
-    pub(crate) impatient_in: Option<Phase>,
+    pub(crate) silent_phase: Option<Phase>,
 }
 
 impl Driver {
     pub(crate) fn new(address: SocketAddr, config: ClientConfig) -> Self {
-        Self { address, config, trust: None, impatient_in: None }
+        Self { address, config, trust: None, silent_phase: None }
     }
 
     /// Deadlines of seconds at most, so that tests do not wait for minutes.
     fn deadline(&self, phase: Phase) -> Duration {
-        let is_impatient = self.impatient_in == Some(phase);
-        if is_impatient { Duration::from_millis(50) } else { Duration::from_secs(20) }
+        let is_silent = self.silent_phase == Some(phase);
+        if is_silent { Duration::from_millis(50) } else { Duration::from_secs(20) }
     }
 
     pub(crate) async fn deliver(self, messages: Vec<OutgoingMessage>) -> Report {
@@ -62,15 +62,15 @@ impl Driver {
             stream = self.handshake(stream).await;
         }
         let mut messages = messages.into_iter();
-        let (mut outcomes, mut closed, mut writes, mut marks) = (Vec::new(), None, Vec::new(), 0);
+        let (mut outcomes, mut closed, mut writes, mut journal_marks) = (Vec::new(), None, Vec::new(), 0);
         let (mut out, mut input) = (Vec::new(), vec![0; 16 << 10]);
         loop {
             let room = WRITE_BYTES_MAX - out.len();
             // Output first, then events: before the last bytes of a message, `fill_output` adds the event `Finishing`
             // and writes nothing more until it is taken.
-            let mut is_moving = session.fill_output(&mut out, room) > 0;
+            let mut made_progress = session.fill_output(&mut out, room) > 0;
             while let Some(event) = session.next_event() {
-                is_moving = true;
+                made_progress = true;
                 match event {
                     Event::StartTls => {
                         stream = self.handshake(stream.take()).await;
@@ -83,12 +83,12 @@ impl Driver {
                         Some(message) => session.send(message).unwrap(),
                         None => session.quit().unwrap(),
                     },
-                    Event::Finishing => marks += 1,
+                    Event::Finishing => journal_marks += 1,
                     Event::Outcome(outcome) => outcomes.push(outcome),
                     Event::Closed(reason) => closed = Some(reason),
                 }
             }
-            if is_moving {
+            if made_progress {
                 continue;
             }
             let Some(open) = stream.as_mut().filter(|_| closed.is_none() || !out.is_empty()) else { break };
@@ -118,7 +118,7 @@ impl Driver {
             outcomes,
             closed: closed.unwrap(),
             writes,
-            marks,
+            journal_marks,
             is_encrypted: session.is_encrypted(),
             transcript: session.take_transcript().to_string(),
         }
@@ -135,8 +135,8 @@ impl Driver {
             .with_root_certificates(roots)
             .with_no_client_auth();
         let connector = TlsConnector::from(Arc::new(config));
-        let shaking = connector.connect(ServerName::try_from(*name).unwrap(), stream.unwrap());
-        let stream = timeout(self.deadline(Phase::TlsHandshake), shaking).await.ok()?.ok()?;
+        let handshake = connector.connect(ServerName::try_from(*name).unwrap(), stream.unwrap());
+        let stream = timeout(self.deadline(Phase::TlsHandshake), handshake).await.ok()?.ok()?;
         Some(Box::new(stream))
     }
 }

@@ -2,7 +2,7 @@
 
 use postroad_smtp::{ClientConfig, Credentials, Phase, TlsMode};
 
-use super::dialogue::{config, opened, play};
+use super::dialogue::{config, opening_dialogue, play};
 
 fn with_tls(tls: TlsMode) -> ClientConfig {
     ClientConfig { tls, ..config() }
@@ -15,7 +15,7 @@ fn with_password(allow_without_tls: bool) -> ClientConfig {
 
 #[test]
 fn greeting_with_extensions_makes_the_session_ready() {
-    let session = play(config(), &opened("PIPELINING, SIZE 1000, CHUNKING"));
+    let session = play(config(), &opening_dialogue("PIPELINING, SIZE 1000, CHUNKING"));
     assert_eq!(session.phase(), Phase::Ready);
     assert!(session.capabilities().pipelining && session.capabilities().chunking);
     assert_eq!(session.capabilities().size_max, Some(1_000));
@@ -132,7 +132,7 @@ fn refused_starttls_stops_only_clients_that_require_it() {
 
 #[test]
 fn missing_starttls_stops_only_clients_that_require_it() {
-    play(config(), &opened(""));
+    play(config(), &opening_dialogue(""));
     play(
         with_tls(TlsMode::Required),
         "S: 220 hi
@@ -145,8 +145,8 @@ fn missing_starttls_stops_only_clients_that_require_it() {
 
 #[test]
 fn tls_is_not_started_if_disabled_or_already_active() {
-    play(with_tls(TlsMode::Never), &opened("STARTTLS"));
-    assert!(play(with_tls(TlsMode::Implicit), &opened("STARTTLS")).is_encrypted());
+    play(with_tls(TlsMode::Never), &opening_dialogue("STARTTLS"));
+    assert!(play(with_tls(TlsMode::Implicit), &opening_dialogue("STARTTLS")).is_encrypted());
 }
 
 fn auth(mechanisms: &str, rest: &str) -> String {

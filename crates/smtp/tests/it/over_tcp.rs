@@ -34,7 +34,7 @@ async fn every_way_of_sending_delivers_the_same_bytes() {
         let report = deliver(&peer, config(), &[text, "second|"]).await;
         assert_eq!(codes(&report), [250, 250], "{extensions:?}\n{}", report.transcript);
         assert_eq!(report.closed, Closed::Quit);
-        assert_eq!(report.marks, 2);
+        assert_eq!(report.journal_marks, 2);
         let messages = peer.messages();
         assert_eq!(messages[0].bytes, expected.as_bytes());
         assert_eq!(messages[0].mail_from, "a@rp.example.org");
@@ -129,7 +129,7 @@ async fn bad_tls_ends_in_the_handshake() {
         PeerTls::Stall,
     ];
     for tls in bad {
-        let impatient_in = matches!(tls, PeerTls::Stall).then_some(Phase::TlsHandshake);
+        let silent_phase = matches!(tls, PeerTls::Stall).then_some(Phase::TlsHandshake);
         // Trusts the authority of an expired certificate or one with a wrong name, so that nothing else is wrong.
         let ca_pem = match &tls {
             PeerTls::With(certificate) => certificate.ca_pem.clone(),
@@ -138,7 +138,7 @@ async fn bad_tls_ends_in_the_handshake() {
         let peer = SmtpPeer::start(Script::new().with_tls(tls));
         let mut driver = Driver::new(peer.address(), config());
         driver.trust = Some((ca_pem, "localhost"));
-        driver.impatient_in = impatient_in;
+        driver.silent_phase = silent_phase;
         let report = driver.deliver(vec![message("bob@example.net", "hi|")]).await;
         assert_eq!(report.closed, Closed::Ended { phase: Phase::TlsHandshake, cause: EndCause::TlsFailed });
         assert!(report.outcomes.is_empty() && peer.messages().is_empty());
@@ -213,7 +213,7 @@ async fn silent_server_runs_into_the_deadline_of_its_phase() {
     {
         let peer = SmtpPeer::start(Script::new().on(stage, Answer::stall()));
         let mut driver = Driver::new(peer.address(), config());
-        driver.impatient_in = Some(phase);
+        driver.silent_phase = Some(phase);
         let report = driver.deliver(vec![message("bob@example.net", "hi|")]).await;
         assert_eq!(report.closed, Closed::Ended { phase, cause: EndCause::TimedOut });
         assert_eq!(report.outcomes.iter().any(Outcome::is_possible_duplicate), phase == Phase::Final);

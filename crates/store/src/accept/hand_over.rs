@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use postroad_model::ServerId;
 
-use super::fresh::{Fresh, FreshSink};
+use super::fresh_messages::{FreshMessages, FreshSink};
 
 /// Holds delivery's sink for fresh messages; empty while delivery is not running.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct HandOver {
 }
 
 impl HandOver {
-    pub(crate) fn attach(&self, sink: Option<Arc<dyn FreshSink>>) {
+    pub(crate) fn set_sink(&self, sink: Option<Arc<dyn FreshSink>>) {
         *self.sink.write() = sink;
     }
 
@@ -24,6 +24,7 @@ impl HandOver {
     }
 }
 
+/// Delivery's sink for fresh messages, guarded against its panics.
 pub(crate) struct Sink(Arc<dyn FreshSink>);
 
 impl Sink {
@@ -34,7 +35,7 @@ impl Sink {
 
     /// Passes messages to delivery. Catches panics of delivery, which would otherwise end the writer thread (SQLite) or
     /// the batcher's task (PostgreSQL), and no mail would be accepted any more.
-    pub(crate) fn take(&self, fresh: Fresh) {
+    pub(crate) fn take(&self, fresh: FreshMessages) {
         let (send_id, messages) = (fresh.send.id, fresh.recipients.len());
         if catch_unwind(AssertUnwindSafe(|| self.0.take(fresh))).is_err() {
             tracing::error!(send.id = %send_id, messages, "delivery panicked on new messages; they are sent after a restart");

@@ -8,8 +8,9 @@ use crate::events::NewEvent;
 
 const HOUR_MICROS: i64 = 3_600_000_000;
 
-/// Events for an hour (number of hours since 1970) whose count grows from `before` to `after`.
-pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<NewEvent> {
+/// Events for the thresholds of an hourly limit that are crossed when the count of an hour (number of hours since 1970)
+/// grows from `before` to `after`.
+pub(crate) fn threshold_events(limit: u32, hour: i64, before: i64, after: i64) -> Vec<NewEvent> {
     let event = |kind| {
         let hour = Timestamp::from_micros(hour * HOUR_MICROS).to_rfc3339();
         let data = json!({ "limit": limit, "volume": after, "hour": hour });
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     fn kinds(limit: u32, before: i64, after: i64) -> Vec<EventKind> {
-        crossed(limit, 0, before, after).into_iter().map(|event| event.kind).collect()
+        threshold_events(limit, 0, before, after).into_iter().map(|event| event.kind).collect()
     }
 
     #[test]
@@ -60,8 +61,8 @@ mod tests {
     }
 
     #[test]
-    fn the_event_says_whose_limit_it_is() {
-        let event = crossed(1, 0, 0, 1).remove(0);
+    fn event_names_the_server_of_the_limit() {
+        let event = threshold_events(1, 0, 0, 1).remove(0);
         let with_name = with_server(&event, ServerId(7), Some("shop"));
         let expected =
             r#"{"server":{"id":7,"name":"shop"},"limit":1,"volume":1,"hour":"1970-01-01T00:00:00Z"}"#;
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn small_limits_are_only_exceeded() {
+    fn small_limits_have_no_approaching_event() {
         for limit in [0, 1, 9] {
             let threshold = i64::from(limit).max(1);
             assert_eq!(kinds(limit, 0, threshold - 1), []);

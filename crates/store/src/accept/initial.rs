@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::send::{InitialState, NewRecipient, NewSend};
 use crate::events::NewEvent;
-use crate::events::held::sentence as held_sentence;
+use crate::events::hold_events::suppression_details;
 
 /// A hold that the store decides on expires after this time.
-pub(crate) const HELD_FOR: Duration = Duration::from_hours(7 * 24);
+pub(crate) const HOLD_DURATION: Duration = Duration::from_hours(7 * 24);
 /// `queue.scheduled` of a message that counts against the limits of its server and account when it becomes due.
 pub(crate) const SCHEDULED: i64 = 1;
 /// `queue.scheduled` of a message that does not count, because its recipient is exempt or the message was counted
@@ -36,10 +36,10 @@ pub(crate) enum HoldCause {
 }
 
 impl HoldCause {
-    fn sentence(&self) -> String {
+    fn details(&self) -> String {
         match self {
             Self::Development => HELD_IN_DEVELOPMENT.to_owned(),
-            Self::Suppressed { reason, details, since } => held_sentence(*reason, details, *since),
+            Self::Suppressed { reason, details, since } => suppression_details(*reason, details, *since),
             Self::OverLimit { limit } => format!("The hourly limit of {limit} messages is reached"),
             Self::OverAccountLimit { limit, period } => {
                 let period = period.with_article();
@@ -50,9 +50,9 @@ impl HoldCause {
 
     /// Record of a held message: explanation, event, and when the hold ends.
     pub(crate) fn hold(&self, now: Timestamp) -> (String, NewEvent, Timestamp) {
-        let details = self.sentence();
+        let details = self.details();
         let event = self.event(&details);
-        (details, event, now.plus(HELD_FOR))
+        (details, event, now.plus(HOLD_DURATION))
     }
 
     fn event(&self, details: &str) -> NewEvent {
@@ -68,9 +68,9 @@ impl HoldCause {
 /// Hold causes of a batch, by message.
 pub(crate) type HoldCauses = HashMap<MessageId, HoldCause>;
 
-/// Whether this recipient's address is looked up in the suppressions. Addresses of exempt recipients, and of messages
-/// that start as held or in test mode, are not looked up.
-pub(crate) fn is_checked(send: &NewSend, recipient: &NewRecipient) -> bool {
+/// Whether a suppression or a limit may hold the message of this recipient. Exempt recipients, and messages that start
+/// as held or in test mode, are not checked.
+pub(crate) fn may_be_held(send: &NewSend, recipient: &NewRecipient) -> bool {
     !recipient.exempt && matches!(send.state, InitialState::Pending | InitialState::Scheduled(_))
 }
 
@@ -86,13 +86,13 @@ pub(crate) fn hour_at(moment: Timestamp) -> i64 {
 
 /// Messages of a send that count against the limits of its server and its account now. Scheduled messages count when
 /// they become due.
-pub(crate) fn counted<'a>(
+pub(crate) fn counted_recipients<'a>(
     send: &'a NewSend,
     causes: &'a HoldCauses,
 ) -> impl Iterator<Item = &'a NewRecipient> {
     let counts = move |recipient: &&NewRecipient| {
         send.state == InitialState::Pending
-            && is_checked(send, recipient)
+            && may_be_held(send, recipient)
             && !causes.contains_key(&recipient.id)
     };
     send.recipients.iter().filter(counts)
@@ -134,35 +134,35 @@ impl<'a> InitialRow<'a> {
         causes: &HoldCauses,
         ids: &IdGenerator,
     ) -> Self {
-        let queued = |status, due_at, scheduled| Self {
+        let with_entry = |status, due_at, scheduled| Self {
             status,
             due_at: Some(due_at),
             scheduled,
             hold_expiry: None,
             delivery: None,
         };
-        let settled = |status, hold_expiry, details, event| {
+        let with_delivery = |status, hold_expiry, details, event| {
             let delivery = Some(FirstDelivery { id: DeliveryId(ids.next()), details, event });
             Self { status, due_at: None, scheduled: 0, hold_expiry, delivery }
         };
         if let Some(cause) = causes.get(&recipient.id) {
             let (details, event, expiry) = cause.hold(send.info.created_at);
-            return settled(Status::Held, Some(expiry), details.into(), event);
+            return with_delivery(Status::Held, Some(expiry), details.into(), event);
         }
         match &send.state {
-            InitialState::Pending => queued(Status::Pending, send.info.created_at, 0),
+            InitialState::Pending => with_entry(Status::Pending, send.info.created_at, 0),
             InitialState::Scheduled(due_at) => {
                 let scheduled = if recipient.exempt { SCHEDULED_UNCOUNTED } else { SCHEDULED };
-                queued(Status::Scheduled, *due_at, scheduled)
+                with_entry(Status::Scheduled, *due_at, scheduled)
             }
             InitialState::Held { reason, details, expiry } => {
                 let event = NewEvent::held(*reason, details);
-                settled(Status::Held, Some(*expiry), details.into(), event)
+                with_delivery(Status::Held, Some(*expiry), details.into(), event)
             }
             InitialState::TestSent { details } => {
                 let data = json!({ "status": Status::Sent, "details": details });
                 let event = NewEvent { kind: EventKind::Delivered, data: data.to_string() };
-                settled(Status::Sent, None, details.into(), event)
+                with_delivery(Status::Sent, None, details.into(), event)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 pub(crate) mod account_limits;
 pub(crate) mod account_periods;
-mod fresh;
+mod fresh_messages;
 pub(crate) mod hand_over;
 pub(crate) mod hourly_limit;
 pub(crate) mod initial;
@@ -16,11 +16,11 @@ use postroad_boxed_futures::boxed_futures;
 use crate::error::StoreError;
 use crate::{Engine, Result, Store};
 
-pub use fresh::{Fresh, FreshRecipient, FreshSink};
+pub use fresh_messages::{FreshMessages, FreshRecipient, FreshSink};
 pub use initial::HELD_IN_DEVELOPMENT;
 pub use limit_values::{AccountLimits, LimitOwner, LimitUse};
 pub use send::{
-    Accepted, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
+    Accepted, InitialState, NewRecipient, NewSend, OneClickUnsubscribe, SendInfo, SendOptions, SendTracking,
 };
 
 #[boxed_futures]
@@ -43,7 +43,8 @@ impl Store {
     }
 
     /// Accepts sends of one server in one transaction: all of them, or none. The idempotency key of the first send
-    /// applies to all. Batches take turns, so that another server's send waits for at most one batch.
+    /// applies to all. Batches are written one after the other, so that another server's send waits
+    /// for at most one batch.
     pub async fn accept_batch(&self, sends: Vec<NewSend>) -> Result<Accepted> {
         let Some(server_id) = sends.first().map(|send| send.info.server_id) else {
             return Err(StoreError::Internal("the batch has no sends".into()));

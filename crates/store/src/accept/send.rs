@@ -85,13 +85,13 @@ pub struct SendTracking {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excluded_hosts: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unsubscribe: Option<OwnUnsubscribe>,
+    pub unsubscribe: Option<OneClickUnsubscribe>,
 }
 
 /// One-click unsubscription that Postroad handles (RFC 8058).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct OwnUnsubscribe {
+pub struct OneClickUnsubscribe {
     /// Alternative address for unsubscribing by mail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mailto: Option<String>,

@@ -21,13 +21,14 @@ pub(crate) async fn fill_in(
     }
     let pool_ids: HashMap<String, i64> =
         pools::list(sql).await?.into_iter().map(|pool| (pool.name, pool.id.0)).collect();
-    let delivered = delivered_from(sql, server_id, events).await?;
+    let delivered_data = find_delivered_data(sql, server_id, events).await?;
     for event in events {
-        let delivering = delivered.get(&event.message_id).filter(|_| comes_after_delivery(event.kind));
+        let delivering_attempt =
+            delivered_data.get(&event.message_id).filter(|_| comes_after_delivery(event.kind));
         let dimensions = &mut event.facts.dimensions;
         event.data.bounce_class().clone_into(&mut dimensions.bounce_class);
-        let own = Some(&event.data).filter(|data| data.is_attempt());
-        let Some(attempt) = own.or(delivering) else { continue };
+        let own_attempt = Some(&event.data).filter(|data| data.is_attempt());
+        let Some(attempt) = own_attempt.or(delivering_attempt) else { continue };
         if !pool_ids.is_empty() {
             // 0 if the operating system chose the source address, or if the pool was deleted.
             dimensions.pool_id = pool_ids.get(attempt.used_pool()).copied().unwrap_or(0);
@@ -50,7 +51,7 @@ fn comes_after_delivery(kind: EventKind) -> bool {
 }
 
 /// Data of the `message.delivered` events of messages that have later events among `events`.
-async fn delivered_from(
+async fn find_delivered_data(
     sql: &Sql<'_>,
     server_id: ServerId,
     events: &[CountedEvent],

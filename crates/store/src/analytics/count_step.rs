@@ -10,12 +10,12 @@ use crate::{Result, Store};
 
 /// Maximum number of events read at once. Events of a minute with the same dimensions change the same rows, so the more
 /// are counted together, the fewer rows are read and written.
-const COUNT_EVENTS_MAX: usize = 2_000;
+const EVENTS_READ_MAX: usize = 2_000;
 /// Approximate limit of rows written in one transaction, so that other writers wait only briefly. Events of many
-/// minutes or dimensions reach it before `COUNT_EVENTS_MAX`.
-const COUNT_ROWS_MAX: usize = 1_000;
+/// minutes or dimensions reach it before `EVENTS_READ_MAX`.
+const ROWS_PER_TRANSACTION: usize = 1_000;
 /// Maximum number of transactions in one call of `count_events`. The next call reads the events that are left again.
-const TALLIES_MAX: usize = 4;
+const TRANSACTIONS_PER_CALL_MAX: usize = 4;
 
 /// Result of one call of `count_events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Store {
         let uncounted = self
             .read(move |sql| {
                 Box::pin(
-                    async move { uncounted::read_uncounted(sql, server_id, &rules, COUNT_EVENTS_MAX).await },
+                    async move { uncounted::read_uncounted(sql, server_id, &rules, EVENTS_READ_MAX).await },
                 )
             })
             .await?;
@@ -52,9 +52,9 @@ impl Store {
         }
         let Uncounted { mut from, to, is_full, events, providers, holds } = uncounted;
         let mut rest = &events[..];
-        for _ in 0..TALLIES_MAX {
-            let tally = Tally::of(rest, &providers, &holds, COUNT_ROWS_MAX);
-            let (counted, later) = rest.split_at(tally.taken);
+        for _ in 0..TRANSACTIONS_PER_CALL_MAX {
+            let tally = Tally::of(rest, &providers, &holds, ROWS_PER_TRANSACTION);
+            let (counted, later) = rest.split_at(tally.event_count);
             rest = later;
             let end = counted.last().filter(|_| !rest.is_empty()).map_or(to, |last| last.cursor);
             let additions = self.read(move |sql| Box::pin(counters::prepare(sql, server_id, tally))).await?;

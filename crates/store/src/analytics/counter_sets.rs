@@ -16,6 +16,7 @@ use crate::sql::{Sql, to_json};
 pub(crate) struct SetChanges {
     /// The number of each set of the tally, in the tally's order.
     pub(crate) numbers: Vec<i64>,
+    /// Sets to insert, with their numbers.
     pub(crate) new: Vec<(i64, Breakdown, Dimensions)>,
     /// Known sets that were last counted on an earlier day.
     pub(crate) touched: Vec<i64>,
@@ -36,7 +37,8 @@ pub(crate) async fn prepare(
         last_day: tally.last_day,
     };
     let known = find_known(sql, server_id, &tally.sets).await?;
-    let mut free = if known.len() < tally.sets.len() { first_free(sql, server_id).await? } else { 0 };
+    let mut next_number =
+        if known.len() < tally.sets.len() { read_next_number(sql, server_id).await? } else { 0 };
     for (index, (breakdown, set)) in tally.sets.iter().enumerate() {
         if let Some((number, last_day)) = known.get(&index) {
             changes.numbers.push(*number);
@@ -45,14 +47,15 @@ pub(crate) async fn prepare(
             }
             continue;
         }
-        changes.numbers.push(free);
-        changes.new.push((free, *breakdown, set.clone()));
-        free += 1;
+        changes.numbers.push(next_number);
+        changes.new.push((next_number, *breakdown, set.clone()));
+        next_number += 1;
     }
     Ok(changes)
 }
 
-async fn first_free(sql: &Sql<'_>, server_id: ServerId) -> Result<i64, StoreError> {
+/// The lowest number that is greater than those of all stored sets.
+async fn read_next_number(sql: &Sql<'_>, server_id: ServerId) -> Result<i64, StoreError> {
     let text = "SELECT id FROM counter_dimensions WHERE server_id = $1 ORDER BY id DESC LIMIT 1";
     let last = sql.query_opt(text, &[server_id.0.into()]).await?;
     Ok(last.map_or(Ok(0), |row| row.int(0))? + 1)

@@ -72,7 +72,7 @@ async fn add_known_counters(
     let rows = sql.query(text, &[server_id.0.into(), to_json(&wanted).into()]).await?;
     for mut row in rows {
         let key = (row.int(0)?, row.int(1)?, row.int(2)?, row.int(3)?);
-        sums.entry(key).or_default().add_encoded(&encoded(&mut row, 4)?)?;
+        sums.entry(key).or_default().add_encoded(&take_encoded(&mut row, 4)?)?;
     }
     Ok(())
 }
@@ -175,6 +175,6 @@ async fn write_counters(sql: &Sql<'_>, server_id: ServerId, additions: &Addition
 }
 
 /// Takes the three encoded columns of a counter, which begin at `first`.
-pub(crate) fn encoded(row: &mut Row, first: usize) -> Result<[Vec<u8>; 3], StoreError> {
+pub(crate) fn take_encoded(row: &mut Row, first: usize) -> Result<[Vec<u8>; 3], StoreError> {
     Ok([row.take_blob(first)?, row.take_blob(first + 1)?, row.take_blob(first + 2)?])
 }

@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use crate::varint;
 
-const METRICS: usize = Metric::ALL.len();
+const METRIC_COUNT: usize = Metric::ALL.len();
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
@@ -48,7 +48,7 @@ metrics! {
 
 /// A number for each metric.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts([u64; METRICS]);
+pub struct Counts([u64; METRIC_COUNT]);
 
 impl Counts {
     pub fn of(&self, metric: Metric) -> u64 {

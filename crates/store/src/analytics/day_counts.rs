@@ -8,8 +8,8 @@ use super::grain::Grain;
 use crate::error::StoreError;
 use crate::varint;
 
-/// Days (UTC) stored together.
-const DAYS: i64 = 32;
+/// Number of days (UTC) stored together.
+const DAYS_PER_BLOCK: i64 = 32;
 
 /// Counts by the index of the day in its block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) fn block_start(seconds: i64) -> i64 {
 }
 
 const fn block_seconds() -> i64 {
-    DAYS * Grain::Day.seconds()
+    DAYS_PER_BLOCK * Grain::Day.seconds()
 }
 
 impl DayCounts {

@@ -1,7 +1,7 @@
 //! A dimension as users see it: its names, and how its values are compared.
 
 use super::dimension_type::StoredValue;
-use super::dimensions::{Dimension, DimensionColumn, Dimensions, OTHER_LABELS};
+use super::dimensions::{Dimension, DimensionColumn, Dimensions, OTHER_VALUES};
 
 impl Dimension {
     const fn column(self) -> &'static DimensionColumn {
@@ -37,9 +37,9 @@ impl Dimension {
         self.column().ignores_case
     }
 
-    /// Whether its value in `set` stands for all values beyond `LABELS_MAX`.
+    /// Whether its value in `set` stands for all values beyond `LIMITED_VALUES_MAX`.
     pub fn is_beyond_limit_in(self, set: &Dimensions) -> bool {
-        self.column().is_limited && set.value_of(self) == StoredValue::Text(OTHER_LABELS)
+        self.column().is_limited && set.value_of(self) == StoredValue::Text(OTHER_VALUES)
     }
 }
 
@@ -55,8 +55,8 @@ mod tests {
     }
 
     #[test]
-    fn labels_beyond_the_limit_are_recognised_in_limited_dimensions() {
-        let other = || OTHER_LABELS.to_owned();
+    fn values_beyond_the_limit_are_recognised_in_limited_dimensions() {
+        let other = || OTHER_VALUES.to_owned();
         let set = Dimensions { tag: other(), domain: other(), pool_id: 7, ..Dimensions::default() };
         let beyond = Dimension::ALL.into_iter().filter(|dimension| dimension.is_beyond_limit_in(&set));
         assert_eq!(beyond.collect::<Vec<_>>(), [Dimension::Tag]);

@@ -9,10 +9,10 @@ use super::dimension_type::{DimensionType, StoredValue};
 use crate::Result;
 use crate::sql::Row;
 
-/// Maximum number of distinct labels of each limited dimension per server: tags, templates, source addresses.
-pub const LABELS_MAX: usize = 1_000;
-/// The label under which labels beyond the limit are counted.
-pub const OTHER_LABELS: &str = "(other)";
+/// Maximum number of distinct values of each limited dimension per server: tags, templates, source addresses.
+pub const LIMITED_VALUES_MAX: usize = 1_000;
+/// The value under which values beyond the limit are counted.
+pub const OTHER_VALUES: &str = "(other)";
 
 /// A column of `counter_dimensions`, and what users see of the column's dimension.
 pub(crate) struct DimensionColumn {
@@ -25,7 +25,7 @@ pub(crate) struct DimensionColumn {
     pub(super) is_limited: bool,
 }
 
-/// A dimension that may have at most `LABELS_MAX` values per server.
+/// A dimension that may have at most `LIMITED_VALUES_MAX` values per server.
 pub(crate) struct LimitedDimension {
     pub(crate) breakdown: Breakdown,
     pub(crate) column: &'static str,
@@ -34,7 +34,7 @@ pub(crate) struct LimitedDimension {
 }
 
 /// Whether an optional part of an entry is present.
-macro_rules! is_given {
+macro_rules! is_present {
     ($($part:tt)*) => {
         !stringify!($($part)*).is_empty()
     };
@@ -75,8 +75,8 @@ macro_rules! dimensions {
                 public_name: $name,
                 label: $label,
                 description: concat!($($doc),*).trim_ascii(),
-                ignores_case: is_given!($($case)?),
-                is_limited: is_given!($($plural)?),
+                ignores_case: is_present!($($case)?),
+                is_limited: is_present!($($plural)?),
             },)+];
 
             pub(crate) const LIMITED: &[LimitedDimension] = &[$($(LimitedDimension {
@@ -102,7 +102,7 @@ macro_rules! dimensions {
             }
 
             /// The value of a limited dimension.
-            pub(crate) fn label_mut(&mut self, limited: &LimitedDimension) -> Option<&mut String> {
+            pub(crate) fn limited_value_mut(&mut self, limited: &LimitedDimension) -> Option<&mut String> {
                 $($(if limited.plural == $plural {
                     return Some(&mut self.$column);
                 })?)+
@@ -146,7 +146,7 @@ macro_rules! dimensions {
             /// Whether it is the breakdown of a dimension that differs between the attempts of a message.
             pub const fn is_of_attempts(self) -> bool {
                 match self {
-                    $(Self::$dimension => is_given!($($attempts)?),)+
+                    $(Self::$dimension => is_present!($($attempts)?),)+
                     Self::Total | Self::Full | Self::FullByAttempt => false,
                 }
             }
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn breakdown_keeps_its_own_dimension_and_no_code_is_given_twice() {
+    fn a_breakdown_keeps_only_its_own_dimensions_and_codes_are_unique() {
         let full = Dimensions { tag: "a".to_owned(), pool_id: 7, ..Dimensions::default() };
         assert_eq!(
             Breakdown::Tag.part_of(&full),

@@ -8,7 +8,8 @@ use crate::varint;
 
 /// Steps per doubling, as a power of two: 2⁴ = 16.
 const STEP_BITS: u32 = 4;
-const STEPS: u64 = 1 << STEP_BITS;
+const STEPS_PER_DOUBLING: u64 = 1 << STEP_BITS;
+/// A week; longer times count as a week.
 const MILLIS_MAX: u64 = 7 * 24 * 3_600 * 1_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,8 +19,8 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    pub fn record(&mut self, taken: Duration) {
-        self.add_count(step_of(u64::try_from(taken.as_millis()).unwrap_or(u64::MAX)), 1);
+    pub fn record(&mut self, duration: Duration) {
+        self.add_count(step_of(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)), 1);
     }
 
     pub fn merge(&mut self, other: &Self) {
@@ -77,21 +78,21 @@ impl Histogram {
 
 fn step_of(millis: u64) -> u16 {
     let millis = millis.min(MILLIS_MAX);
-    if millis < STEPS {
+    if millis < STEPS_PER_DOUBLING {
         return millis as u16;
     }
     let doublings = millis.ilog2() - STEP_BITS;
-    let step = (millis >> doublings) & (STEPS - 1);
-    (STEPS + u64::from(doublings) * STEPS + step) as u16
+    let step = (millis >> doublings) & (STEPS_PER_DOUBLING - 1);
+    (STEPS_PER_DOUBLING + u64::from(doublings) * STEPS_PER_DOUBLING + step) as u16
 }
 
 fn middle_of(step: u16) -> Duration {
     let step = u64::from(step);
-    if step < STEPS {
+    if step < STEPS_PER_DOUBLING {
         return Duration::from_millis(step);
     }
-    let (doublings, step) = ((step - STEPS) / STEPS, step % STEPS);
-    let (lowest, width) = ((STEPS + step) << doublings, 1_u64 << doublings);
+    let (doublings, step) = ((step - STEPS_PER_DOUBLING) / STEPS_PER_DOUBLING, step % STEPS_PER_DOUBLING);
+    let (lowest, width) = ((STEPS_PER_DOUBLING + step) << doublings, 1_u64 << doublings);
     Duration::from_micros(lowest * 1_000 + (width - 1) * 500)
 }
 

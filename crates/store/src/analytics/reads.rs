@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
 
-use super::counters::encoded;
+use super::counters::take_encoded;
 use super::counts::Counts;
 use super::day_counts::{add_days, block_start};
 use super::dimensions::{Breakdown, Dimensions, each_column};
@@ -94,7 +94,7 @@ impl Store {
 
 fn counter_row(mut row: Row) -> Result<CounterRow, StoreError> {
     let mut sums = Sums::default();
-    sums.add_encoded(&encoded(&mut row, 2)?)?;
+    sums.add_encoded(&take_encoded(&mut row, 2)?)?;
     Ok(CounterRow { dimensions: row.int(0)?, at: row.int(1)?, sums })
 }
 
@@ -156,7 +156,7 @@ async fn sum_totals(
     let mut sums: HashMap<ServerId, Sums> = HashMap::new();
     for mut row in sql.query(text, &params).await? {
         let of_server = sums.entry(ServerId(row.int(0)?)).or_default();
-        of_server.add_encoded(&encoded(&mut row, 1)?)?;
+        of_server.add_encoded(&take_encoded(&mut row, 1)?)?;
     }
     Ok(sums)
 }
@@ -229,7 +229,7 @@ pub(crate) async fn list_recipient_domains(
 ) -> Result<Option<Vec<(String, Counts)>>, StoreError> {
     let mut sums: HashMap<String, Counts> = HashMap::new();
     let mut rows = 0;
-    sql.each(
+    sql.for_each_row(
         "SELECT domain, block, days FROM recipient_domains
          WHERE server_id = $1 AND block >= $2 AND block < $3 LIMIT $4",
         &[server_id.0.into(), block_start(from).into(), to.into(), (rows_max as i64 + 1).into()],

@@ -13,12 +13,12 @@ impl Store {
     /// Stores the providers of these domains; `OTHER_PROVIDER` removes the stored one.
     pub async fn save_recipient_providers(&self, found: Vec<(DomainName, String)>) -> Result<()> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(async move { learn(sql, &found, now).await })).await
+        self.write(move |sql| Box::pin(async move { save(sql, &found, now).await })).await
     }
 }
 
 /// Stores providers that are new or changed, and removes the provider of a domain for which `OTHER_PROVIDER` was found.
-pub(crate) async fn learn(
+pub(crate) async fn save(
     sql: &Sql<'_>,
     found: &[(DomainName, String)],
     now: Timestamp,
@@ -41,7 +41,7 @@ pub(crate) async fn learn(
 }
 
 /// The provider of an address's domain; `OTHER_PROVIDER` if it is not known.
-pub(crate) async fn of_address(sql: &Sql<'_>, address: &str) -> Result<String, StoreError> {
+pub(crate) async fn provider_of(sql: &Sql<'_>, address: &str) -> Result<String, StoreError> {
     let Ok(address) = EmailAddress::parse(address) else { return Ok(OTHER_PROVIDER.to_owned()) };
     let text = "SELECT provider FROM recipient_providers WHERE domain = $1";
     let row = sql.query_opt(text, &[address.domain().as_str().into()]).await?;

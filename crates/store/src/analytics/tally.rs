@@ -148,8 +148,8 @@ pub(crate) struct Hold {
 }
 
 impl CountedEvent {
-    /// Whether earlier holds of the message may affect how this event counts. A `seq` as low as in a message that was
-    /// never held shows that there are none.
+    /// Whether earlier holds of the message may affect how this event counts. False if the event's `seq` is so low that
+    /// the message cannot have been held before.
     pub(crate) fn needs_holds(&self) -> bool {
         match self.kind {
             EventKind::Held => self.seq > 2,
@@ -164,7 +164,7 @@ impl CountedEvent {
 
 /// A row of counters; `set` is the index in `Tally::sets`, `None` for the total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct TallyKey {
     pub(crate) grain: Grain,
     pub(crate) set: Option<usize>,
     /// Start of the time span, in seconds since 1970.
@@ -175,13 +175,13 @@ pub(crate) struct Key {
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) sets: Vec<(Breakdown, Dimensions)>,
-    pub(crate) counters: HashMap<Key, Sums>,
+    pub(crate) counters: HashMap<TallyKey, Sums>,
     /// Counts by block of days (its start, in seconds since 1970) and recipient domain.
     pub(crate) recipient_domains: HashMap<(i64, String), DayCounts>,
     /// Start of the last day on which something was counted.
     pub(crate) last_day: i64,
     /// Number of events that the tally includes, beginning with the first event.
-    pub(crate) taken: usize,
+    pub(crate) event_count: usize,
 }
 
 /// The sets in which an event counts, as indexes in `Tally::sets`: one for each breakdown.
@@ -200,9 +200,9 @@ struct Group {
 struct Grouping<'a> {
     groups: Vec<Group>,
     /// Index in `groups`, by dimensions, provider and minute.
-    of_event: HashMap<(&'a Dimensions, &'a str, i64), usize>,
+    group_index: HashMap<(&'a Dimensions, &'a str, i64), usize>,
     /// Index in `Tally::sets` by breakdown and the dimensions that it distinguishes.
-    of_part: HashMap<(Breakdown, Dimensions), usize>,
+    set_index: HashMap<(Breakdown, Dimensions), usize>,
 }
 
 impl Tally {
@@ -220,10 +220,10 @@ impl Tally {
             if tally.counters.len() + tally.recipient_domains.len() >= rows_max {
                 break;
             }
-            tally.taken += 1;
+            tally.event_count += 1;
             let recipient_domain = event.facts.recipient_domain();
-            let held = holds.get(&event.message_id).map_or(&[][..], Vec::as_slice);
-            let adds = sums_of(event, held);
+            let message_holds = holds.get(&event.message_id).map_or(&[][..], Vec::as_slice);
+            let adds = sums_of(event, message_holds);
             if adds.counts.is_zero() {
                 continue;
             }
@@ -254,11 +254,11 @@ impl Tally {
         grouping: &'g mut Grouping<'a>,
     ) -> &'g mut Group {
         let key = (&event.facts.dimensions, provider, Grain::Minute.start(event.at));
-        let index = *grouping.of_event.entry(key).or_insert_with(|| {
+        let index = *grouping.group_index.entry(key).or_insert_with(|| {
             let full = Dimensions { provider: provider.to_owned(), ..event.facts.dimensions.clone() };
             let sets = Breakdown::NUMBERED.map(|breakdown| {
                 let set = (breakdown, breakdown.part_of(&full));
-                *grouping.of_part.entry(set.clone()).or_insert_with(|| {
+                *grouping.set_index.entry(set.clone()).or_insert_with(|| {
                     self.sets.push(set);
                     self.sets.len() - 1
                 })
@@ -275,17 +275,17 @@ impl Tally {
 }
 
 /// The rows of a group. All spans of time consist of whole minutes, so all events of a group are in the same spans.
-fn keys_of(group: &Group) -> impl Iterator<Item = Key> {
+fn keys_of(group: &Group) -> impl Iterator<Item = TallyKey> {
     let sets = group.sets.into_iter().map(Some).chain([None]);
-    Grain::ALL
-        .into_iter()
-        .flat_map(move |grain| sets.clone().map(move |set| Key { grain, set, at: grain.start(group.at) }))
+    Grain::ALL.into_iter().flat_map(move |grain| {
+        sets.clone().map(move |set| TallyKey { grain, set, at: grain.start(group.at) })
+    })
 }
 
-fn sums_of(event: &CountedEvent, held: &[Hold]) -> Sums {
+fn sums_of(event: &CountedEvent, holds: &[Hold]) -> Sums {
     let mut sums = Sums::default();
     let (data, counts) = (&event.data, &mut sums.counts);
-    let mut earlier = held.iter().filter(|hold| hold.seq < event.seq);
+    let mut earlier = holds.iter().filter(|hold| hold.seq < event.seq);
     match event.kind {
         EventKind::Accepted => counts.count(Metric::Accepted),
         EventKind::Delivered => counts.count(Metric::Sent),
@@ -306,7 +306,7 @@ fn sums_of(event: &CountedEvent, held: &[Hold]) -> Sums {
         EventKind::Clicked => count_tracking_event(counts, data, CLICKED),
         _ => {}
     }
-    add_latency(&mut sums, event, held.iter().any(|hold| hold.seq < event.seq));
+    add_latency(&mut sums, event, holds.iter().any(|hold| hold.seq < event.seq));
     sums
 }
 
@@ -341,8 +341,8 @@ fn add_latency(sums: &mut Sums, event: &CountedEvent, was_held: bool) {
     }
     let wanted_at = event.facts.wanted_at;
     if attempt == 1 && !was_held {
-        let taken = Duration::try_from_secs_f64(time.unwrap_or(0.0)).unwrap_or_default();
-        sums.first_attempt.record(event.at.minus(taken).since(wanted_at));
+        let duration = Duration::try_from_secs_f64(time.unwrap_or(0.0)).unwrap_or_default();
+        sums.first_attempt.record(event.at.minus(duration).since(wanted_at));
     }
     if event.kind == EventKind::Delivered && !was_held {
         sums.sent.record(event.at.since(wanted_at));

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::dimensions::Dimensions;
 use super::tally::{CountedEvent, CountingRules, EventData, Facts, Hold};
-use super::{attempts, label_limit};
+use super::{attempts, value_limit};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 
@@ -54,7 +54,7 @@ pub(crate) async fn read_uncounted(
     rules: &CountingRules,
     limit: usize,
 ) -> Result<Uncounted, StoreError> {
-    let from = find_mark(sql, server_id).await?;
+    let from = read_mark(sql, server_id).await?;
     let rows = read_rows(sql, server_id, from, limit).await?;
     let to = match rows.last() {
         Some(last) => EventCursor { xact: last.int(0)?, id: last.int(1)? },
@@ -66,16 +66,16 @@ pub(crate) async fn read_uncounted(
     for row in &rows {
         events.extend(counted_event(row, pool_id)?);
     }
-    // Before the label limit: simulated messages are not counted, so their tags and templates take no labels.
+    // Before the limit: simulated messages are not counted, so their tags and templates do not use it up.
     events.retain(|event| event.facts.recipient_domain() != rules.simulator_domain.as_str());
     attempts::fill_in(sql, server_id, &mut events).await?;
-    label_limit::merge_beyond_limit(sql, server_id, &mut events).await?;
+    value_limit::merge_beyond_limit(sql, server_id, &mut events).await?;
     let providers = find_providers(sql, &events).await?;
     let holds = find_holds(sql, server_id, &events).await?;
     Ok(Uncounted { from, to, is_full, events, providers, holds })
 }
 
-pub(crate) async fn find_mark(sql: &Sql<'_>, server_id: ServerId) -> Result<EventCursor, StoreError> {
+pub(crate) async fn read_mark(sql: &Sql<'_>, server_id: ServerId) -> Result<EventCursor, StoreError> {
     let text = "SELECT xact, event_id FROM counter_marks WHERE server_id = $1";
     let row = sql.query_opt(text, &[server_id.0.into()]).await?;
     row.map_or(Ok(EventCursor::START), |row| Ok(EventCursor { xact: row.int(0)?, id: row.int(1)? }))

@@ -12,7 +12,7 @@ use crate::setup::creations;
 use crate::sql::{Sql, to_json};
 
 /// Runs a change and records it in the same transaction, unless the subject is unchanged.
-pub(crate) async fn around<'a, T>(
+pub(crate) async fn record_change<'a, T>(
     sql: &'a Sql<'a>,
     audit: &Audit,
     now: Timestamp,
@@ -20,11 +20,11 @@ pub(crate) async fn around<'a, T>(
 ) -> Result<T> {
     lock(sql, &audit.subject).await?;
     let before = audit.subject.snapshot(sql).await?;
-    let done = change.await?;
+    let result = change.await?;
     let after = audit.subject.snapshot(sql).await?;
     // A new object may have the name of an older object, whose snapshot is not an earlier state of the new one.
-    let is_other = |old: &Snapshot| after.as_ref().is_some_and(|new| new.id != old.id);
-    let before = before.filter(|before| !is_other(before));
+    let is_other_object = |old: &Snapshot| after.as_ref().is_some_and(|new| new.id != old.id);
+    let before = before.filter(|before| !is_other_object(before));
     if before != after {
         if let (Some(creation), Some(subject_id)) =
             (&audit.creation, after.as_ref().and_then(|subject| subject.id))
@@ -33,7 +33,7 @@ pub(crate) async fn around<'a, T>(
         }
         append(sql, audit, before, after, now).await?;
     }
-    Ok(done)
+    Ok(result)
 }
 
 /// On PostgreSQL, makes other recorded changes of the same object wait until this transaction ends, so that each entry
@@ -55,7 +55,7 @@ pub(crate) async fn describe(
     changed: serde_json::Map<String, serde_json::Value>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let after = audit.subject.described(sql, changed).await?;
+    let after = audit.subject.snapshot_with(sql, changed).await?;
     append(sql, audit, None, after, now).await
 }
 

@@ -3,9 +3,9 @@
 
 pub(crate) mod append;
 mod chain;
+mod queues;
 mod read;
 mod subject;
-mod turns;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 use postroad_model::{AccountId, Timestamp};
 use serde_json::Value;
 
+pub(crate) use queues::{AuditPermit, AuditQueues};
 pub use read::{AuditFilter, AuditPage, AuditVerdict, HiddenActors};
 pub use subject::AuditSubject;
-pub(crate) use turns::{AuditTurns, Turn};
 
 use crate::Store;
 use crate::setup::NewCreation;

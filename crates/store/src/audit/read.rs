@@ -8,10 +8,10 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql, Value};
 use crate::{Result, Store};
 
-/// Entries checked in one read.
-const VERIFY_PAGE: i64 = 1_000;
+/// Number of entries checked in one read.
+const VERIFY_PAGE_ENTRIES: i64 = 1_000;
 /// Maximum number of entries examined for one page. If few of them pass the filter, the page is not full.
-const SCANNED_MAX: i64 = 5_000;
+const SCANNED_ENTRIES_MAX: i64 = 5_000;
 
 /// Filter of an account's entries; `None` in a field matches all.
 #[derive(Debug, Clone, Default)]
@@ -120,7 +120,7 @@ impl Store {
             return Ok(AuditVerdict::new(account_id, 0, &previous, has_entries.then_some(1)));
         };
         let entries = self.read(move |sql| Box::pin(read_chain(sql, account_id, after))).await?;
-        let may_have_more = entries.len() as i64 == VERIFY_PAGE;
+        let may_have_more = entries.len() as i64 == VERIFY_PAGE_ENTRIES;
         let is_up_to_head = |entry: &ChainEntry| entry.0.seq <= head_seq;
         for (entry, before, after, hash) in entries.into_iter().take_while(is_up_to_head) {
             let expected = chain::hash(&previous, &entry, before.as_deref(), after.as_deref());
@@ -160,7 +160,7 @@ async fn read_chain(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<
         .query(
             "SELECT account_id, seq, at, actor, actor_id, address, operation, subject, subject_id, before, after, hash
              FROM audit WHERE account_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-            &[account_id.0.into(), after.into(), VERIFY_PAGE.into()],
+            &[account_id.0.into(), after.into(), VERIFY_PAGE_ENTRIES.into()],
         )
         .await?;
     rows.iter().map(|row| Ok((read(row)?, row.text_opt(9)?, row.text_opt(10)?, row.blob(11)?))).collect()
@@ -168,7 +168,7 @@ async fn read_chain(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<
 
 /// Id of the actor. The entry of a person who accepts an invitation has the actor 0, because accepting creates the
 /// person: the subject's id is used instead.
-macro_rules! acting {
+macro_rules! actor_id_column {
     () => {
         "(CASE WHEN actor_id = 0 AND actor = 'user' AND subject = 'user' THEN subject_id ELSE actor_id END)"
     };
@@ -181,7 +181,7 @@ macro_rules! columns {
 }
 
 /// The conditions of a filter, for the parameters `$2` to `$9`.
-macro_rules! passes {
+macro_rules! filter_conditions {
     () => {
         concat!(
             " (CAST($2 AS TEXT) IS NULL OR operation = $2)
@@ -190,7 +190,7 @@ macro_rules! passes {
               AND (CAST($5 AS TEXT) IS NULL OR actor = $5)
               AND at >= $6 AND at < $7
               AND (CAST($8 AS BIGINT) IS NULL OR ",
-            acting!(),
+            actor_id_column!(),
             " = $8)
               AND (CAST($9 AS BIGINT) < 1 OR actor <> 'operator_key')
               AND (CAST($9 AS BIGINT) < 2 OR actor <> 'user') "
@@ -205,7 +205,7 @@ const ALL_ENTRIES: &str = concat!(
     columns!(),
     " FROM audit WHERE account_id = $1 AND at >= $6 AND at < $7 AND (at, seq) < ($10, $11)
       ORDER BY at DESC, seq DESC LIMIT $12) a WHERE ",
-    passes!(),
+    filter_conditions!(),
     "ORDER BY at DESC, seq DESC LIMIT $13"
 );
 
@@ -231,7 +231,7 @@ macro_rules! by_index {
                 " = ",
                 $param,
                 " AND at >= $6 AND at < $7 AND (at, seq) < ($10, $11) ORDER BY at DESC, seq DESC LIMIT $12) a WHERE ",
-                passes!(),
+                filter_conditions!(),
                 "ORDER BY at DESC, seq DESC LIMIT $13"
             ),
             last_scanned: concat!(
@@ -248,7 +248,7 @@ macro_rules! by_index {
 fn index_for(filter: &AuditFilter) -> Option<ByIndex> {
     Some(match filter {
         AuditFilter { subject_id: Some(id), .. } => by_index!(["subject_id"], "$4", *id),
-        AuditFilter { actor_id: Some(id), .. } => by_index!([acting!()], "$8", *id),
+        AuditFilter { actor_id: Some(id), .. } => by_index!([actor_id_column!()], "$8", *id),
         AuditFilter { operation: Some(name), .. } => by_index!(["operation"], "$2", name.as_str()),
         AuditFilter { subject: Some(kind), .. } => by_index!(["subject"], "$3", kind.as_str()),
         AuditFilter { actor: Some(kind), .. } => by_index!(["actor"], "$5", kind.as_str()),
@@ -274,7 +274,7 @@ async fn list(
     let at = found.map_or(Ok(i64::MAX), |row| row.int(0))?;
     let index = index_for(&filter);
     let (page, scanned) = match &index {
-        Some(index) => (index.page, SCANNED_MAX.max(limit as i64 + 1)),
+        Some(index) => (index.page, SCANNED_ENTRIES_MAX.max(limit as i64 + 1)),
         // Without conditions every entry of the time range passes.
         None => (ALL_ENTRIES, limit as i64 + 1),
     };
@@ -310,14 +310,14 @@ async fn export(
         .await?
         .map_or(Ok(None), |row| row.int_opt(0))?
         .unwrap_or(0);
-    let scanned_to = after.saturating_add(SCANNED_MAX);
+    let scanned_to = after.saturating_add(SCANNED_ENTRIES_MAX);
     let mut params = filter_params(account_id, filter);
     params.extend([after.into(), scanned_to.into(), (limit as i64).into()]);
     let text = concat!(
         "SELECT ",
         columns!(),
         " FROM audit WHERE account_id = $1 AND seq > $10 AND seq <= $11 AND ",
-        passes!(),
+        filter_conditions!(),
         "ORDER BY seq LIMIT $12"
     );
     let entries: Vec<AuditEntry> =

@@ -121,14 +121,14 @@ const SOURCE_FIELDS: &[&str] =
     &["address", "pool", "helo", "weight", "warmup_started_at", "warmup_paused_reason"];
 const WEBHOOK_FIELDS: &[&str] = &["server", "url", "events", "format", "enabled", "secret_rotated_until"];
 const TEMPLATE_FIELDS: &[&str] = &["server", "alias", "name", "kind", "latest", "published"];
-const OF_SERVER_FIELDS: &[&str] = &["server"];
+const SERVER_ID_FIELDS: &[&str] = &["server"];
 const USER_FIELDS: &[&str] = &["email", "name", "role", "operator", "password_changed_at", "two_factor"];
 const INVITATION_FIELDS: &[&str] = &["email", "role", "operator", "expires_at"];
 const SETTING_FIELDS: &[&str] = &["value"];
 const GATE_FIELDS: &[&str] = &["scope", "key", "action", "per_minute", "reason", "ends_at"];
 
 /// Fields whose columns hold 0 or 1.
-const FLAGS: [&str; 8] =
+const FLAG_FIELDS: [&str; 8] =
     ["hold", "test", "track_opens", "track_clicks", "shared", "operator", "two_factor", "enabled"];
 
 impl AuditSubject {
@@ -163,7 +163,7 @@ impl AuditSubject {
     }
 
     /// The subject now, with the description of a change that its row does not show.
-    pub(super) async fn described(
+    pub(super) async fn snapshot_with(
         &self,
         sql: &Sql<'_>,
         changed: Map<String, Value>,
@@ -325,7 +325,7 @@ impl AuditSubject {
             Self::Suppressions(id) | Self::Messages(id) | Self::Inspector(id) => (
                 "SELECT account_id, CAST(NULL AS BIGINT), id FROM servers WHERE id = $1",
                 vec![id.0.into()],
-                OF_SERVER_FIELDS,
+                SERVER_ID_FIELDS,
             ),
             Self::User(id) => (
                 "SELECT account_id, id, email, name, role, operator, password_changed_at,
@@ -368,7 +368,7 @@ impl AuditSubject {
     }
 }
 
-/// Zero for a gate that is not on a server.
+/// Id of the server that a gate is on; 0 for other gates.
 fn gated_server(scope: &GateScope) -> i64 {
     match scope {
         GateScope::Server(id) => id.0,
@@ -379,19 +379,19 @@ fn gated_server(scope: &GateScope) -> i64 {
 fn read(row: &Row, names: &'static [&'static str]) -> Result<Snapshot, StoreError> {
     let mut fields = Map::new();
     for (at, name) in names.iter().enumerate() {
-        fields.insert((*name).to_owned(), shown(name, row.value(at + 2)));
+        fields.insert((*name).to_owned(), column_as_json(name, row.value(at + 2)));
     }
     let account_id = row.int_opt(0)?.map_or(INSTALLATION, AccountId);
     Ok(Snapshot { account_id, id: row.int_opt(1)?, fields: Value::Object(fields) })
 }
 
 /// A column as the log shows it: times as text, flags as booleans, lists as lists.
-fn shown(name: &str, value: &sql::Value) -> Value {
+fn column_as_json(name: &str, value: &sql::Value) -> Value {
     match value {
         sql::Value::Int(int) if name.ends_with("_at") || name.ends_with("_until") => {
             Timestamp::from_micros(*int).to_rfc3339().into()
         }
-        sql::Value::Int(int) if FLAGS.contains(&name) => (*int != 0).into(),
+        sql::Value::Int(int) if FLAG_FIELDS.contains(&name) => (*int != 0).into(),
         sql::Value::Int(int) => (*int).into(),
         sql::Value::Text(text) if text.starts_with('[') => {
             serde_json::from_str(text).unwrap_or_else(|_| json!(text))

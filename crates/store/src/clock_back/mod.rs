@@ -13,18 +13,18 @@ use crate::{Engine, Result, Store};
 use queue::QueuePosition;
 
 /// Maximum number of queue entries, holds or idempotency keys that one transaction examines or changes.
-const AT_ONCE: i64 = 500;
+const ROWS_PER_TRANSACTION: i64 = 500;
 /// Outbox rows that are checked together, and corrected in one transaction. Usually none of them needs a correction.
-const OUTBOX_PAGE: i64 = 5_000;
+const OUTBOX_PAGE_ROWS: i64 = 5_000;
 /// How far the newest id may be ahead of a correct clock: ids of a busy second run ahead, and clocks of nodes differ.
-const LEAD_MAX: Duration = Duration::from_mins(1);
+const ID_LEAD_MAX: Duration = Duration::from_mins(1);
 
 #[boxed_futures]
 impl Store {
     /// Whether the clock is behind an earlier reading: the time in the newest id, which survives restarts, is more than
     /// a minute ahead of the clock. `false` if this process has no ids.
     pub fn is_clock_behind(&self) -> bool {
-        self.ids().is_ok_and(|ids| second_of_id(ids.last()).since(self.clock.now()) > LEAD_MAX)
+        self.ids().is_ok_and(|ids| second_of_id(ids.last()).since(self.clock.now()) > ID_LEAD_MAX)
     }
 
     /// Brings forward messages that would wait longer than `pause_max` after their last attempt, or whose last attempt
@@ -36,11 +36,13 @@ impl Store {
             let now = self.clock.now();
             let (count, next) = match &*self.engine {
                 Engine::Sqlite { engine, .. } => {
-                    engine.correct_due_times(now, pause_max, after, AT_ONCE).await?
+                    engine.correct_due_times(now, pause_max, after, ROWS_PER_TRANSACTION).await?
                 }
                 Engine::Postgres(_) => {
-                    self.write(move |sql| Box::pin(queue::correct_page(sql, now, pause_max, after, AT_ONCE)))
-                        .await?
+                    self.write(move |sql| {
+                        Box::pin(queue::correct_page(sql, now, pause_max, after, ROWS_PER_TRANSACTION))
+                    })
+                    .await?
                 }
             };
             changed += count;
@@ -59,7 +61,7 @@ impl Store {
         while let Some(from) = after {
             let now = self.clock.now();
             let (page, needs_correction) =
-                self.read(move |sql| Box::pin(outbox::find_page(sql, now, from, OUTBOX_PAGE))).await?;
+                self.read(move |sql| Box::pin(outbox::find_page(sql, now, from, OUTBOX_PAGE_ROWS))).await?;
             if needs_correction {
                 let pauses = pauses.clone();
                 changed += self
@@ -73,27 +75,31 @@ impl Store {
         Ok(changed)
     }
 
-    /// Corrects holds, gates, message limits, warm-ups, the health of webhooks, and idempotency keys, which are kept
-    /// for `key_kept`.
-    pub async fn correct_holds_and_limits(&self, key_kept: Duration) -> Result<()> {
+    /// Corrects holds, gates, message limits, warm-ups, the health of webhooks, and idempotency keys, which expire
+    /// `key_lifetime` after their first use.
+    pub async fn correct_holds_and_limits(&self, key_lifetime: Duration) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(tables::correct_small_tables(sql, now))).await?;
-        self.note_change();
+        self.notify_change();
         // Each transaction uses its own time, and a page that is not full ends the loop, so that rows stored meanwhile
         // cannot prolong the loop.
         loop {
             let now = self.clock.now();
-            let count = self.write(move |sql| Box::pin(tables::shorten_holds(sql, now, AT_ONCE))).await?;
-            if count < AT_ONCE as u64 {
+            let count = self
+                .write(move |sql| Box::pin(tables::shorten_holds(sql, now, ROWS_PER_TRANSACTION)))
+                .await?;
+            if count < ROWS_PER_TRANSACTION as u64 {
                 break;
             }
         }
         loop {
             let now = self.clock.now();
             let count = self
-                .write(move |sql| Box::pin(tables::shorten_idempotency_keys(sql, now, key_kept, AT_ONCE)))
+                .write(move |sql| {
+                    Box::pin(tables::shorten_idempotency_keys(sql, now, key_lifetime, ROWS_PER_TRANSACTION))
+                })
                 .await?;
-            if count < AT_ONCE as u64 {
+            if count < ROWS_PER_TRANSACTION as u64 {
                 return Ok(());
             }
         }

@@ -7,7 +7,7 @@ use postroad_model::Timestamp;
 
 use crate::error::StoreError;
 use crate::sql::{Sql, Value};
-use crate::webhooks::outbox::CLAIMED_FOR;
+use crate::webhooks::outbox::CLAIM_DURATION;
 
 /// A position before every row.
 pub(crate) const START: RowKey = [0; 3];
@@ -62,7 +62,7 @@ pub(crate) async fn find_page(
     let mut params = page.params();
     params.push(now.into());
     if !sql.is_sqlite() {
-        params.push(now.plus(CLAIMED_FOR).into());
+        params.push(now.plus(CLAIM_DURATION).into());
     }
     Ok((page, sql.query_opt(text, &params).await?.is_some()))
 }
@@ -95,7 +95,7 @@ pub(crate) async fn bring_forward(
     if !sql.is_sqlite() {
         // Claims taken while the clock was ahead would also last too long.
         let mut params = page.params();
-        params.push(now.plus(CLAIMED_FOR).into());
+        params.push(now.plus(CLAIM_DURATION).into());
         let text = "UPDATE webhook_queue SET claimed_until = $7
             WHERE (server_id, webhook_id, event_id) > ($1, $2, $3)
               AND (server_id, webhook_id, event_id) <= ($4, $5, $6) AND claimed_until > $7";

@@ -79,14 +79,14 @@ pub(crate) async fn list_wrong_due_times(
             wrong.push(WrongDueTime { key, due_at, is_scheduled: true });
             continue;
         }
-        let corrected = corrected(due_at, row.time_opt(3)?, now, pause_max);
+        let corrected = corrected_due_time(due_at, row.time_opt(3)?, now, pause_max);
         wrong.extend(corrected.map(|due_at| WrongDueTime { key, due_at, is_scheduled: false }));
     }
     Ok((wrong, last.filter(|_| rows.len() as i64 == limit)))
 }
 
 /// The corrected due time of a message that is due in the future; `None` if its due time is right.
-fn corrected(
+fn corrected_due_time(
     due_at: Timestamp,
     last_delivery_at: Option<Timestamp>,
     now: Timestamp,
@@ -122,11 +122,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_due_times_beyond_their_own_schedule_are_corrected() {
+    fn only_due_times_that_a_right_clock_cannot_give_are_corrected() {
         let at = |minutes: i64| Timestamp::from_micros(minutes * 60_000_000);
         let now = at(1_000);
         let pause_max = Duration::from_hours(1);
-        let corrected = |due_at, last| corrected(due_at, last, now, pause_max);
+        let corrected = |due_at, last| corrected_due_time(due_at, last, now, pause_max);
         assert_eq!(corrected(at(2_440), None), Some(now), "accepted a day ahead");
         assert_eq!(corrected(at(2_445), Some(at(2_440))), Some(at(1_005)), "failed a day ahead");
         assert_eq!(corrected(at(1_005), Some(at(999))), None, "as it should be");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_model::{LimitPeriod, Timestamp};
 
-use crate::accept::initial::{HELD_FOR, hour_at};
+use crate::accept::initial::{HOLD_DURATION, hour_at};
 use crate::error::StoreError;
 use crate::pools::source_days::day_of;
 use crate::sql::Sql;
@@ -14,22 +14,22 @@ pub(crate) async fn shorten_holds(sql: &Sql<'_>, now: Timestamp, limit: i64) -> 
     sql.execute(
         "UPDATE messages SET hold_expiry = $1 WHERE (server_id, id) IN (
              SELECT server_id, id FROM messages WHERE hold_expiry > $1 ORDER BY hold_expiry DESC LIMIT $2)",
-        &[now.plus(HELD_FOR).into(), limit.into()],
+        &[now.plus(HOLD_DURATION).into(), limit.into()],
     )
     .await
 }
 
-/// Shortens idempotency keys that expire later than `key_kept` from now, at most `limit`. Returns how many.
+/// Shortens idempotency keys that expire later than `key_lifetime` from now, at most `limit`. Returns how many.
 pub(crate) async fn shorten_idempotency_keys(
     sql: &Sql<'_>,
     now: Timestamp,
-    key_kept: Duration,
+    key_lifetime: Duration,
     limit: i64,
 ) -> Result<u64, StoreError> {
     sql.execute(
         "UPDATE idempotency_keys SET expires_at = $1 WHERE (server_id, key) IN (
              SELECT server_id, key FROM idempotency_keys WHERE expires_at > $1 ORDER BY expires_at DESC LIMIT $2)",
-        &[now.plus(key_kept).into(), limit.into()],
+        &[now.plus(key_lifetime).into(), limit.into()],
     )
     .await
 }

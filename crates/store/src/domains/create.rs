@@ -44,13 +44,13 @@ impl Store {
     }
 
     /// The owner's domains before one of this name is added, counted up to `count_max`. `NotFound` without the server.
-    pub async fn survey_domain_owner(
+    pub async fn read_owner_domains(
         &self,
         owner: DomainOwner,
         name: DomainName,
         count_max: usize,
     ) -> Result<OwnerDomains> {
-        self.read(move |sql| Box::pin(survey(sql, owner, name, count_max as i64))).await
+        self.read(move |sql| Box::pin(read_owned(sql, owner, name, count_max as i64))).await
     }
 }
 
@@ -58,7 +58,7 @@ async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain,
     let (account_id, server_id) = account_of(sql, new.owner).await?;
     lock_owner(sql, account_id, server_id).await?;
     let owner_max = new.owner_max as i64;
-    let owned = survey(sql, new.owner, new.name.clone(), owner_max).await?;
+    let owned = read_owned(sql, new.owner, new.name.clone(), owner_max).await?;
     if owned.count >= new.owner_max && !owned.has_name {
         return Err(StoreError::LimitReached);
     }
@@ -92,7 +92,7 @@ async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain,
     find::find_by_id(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
-/// Makes concurrent calls for one owner take turns, so that each call counts the domains that earlier calls added.
+/// Makes concurrent calls for one owner wait for each other, so that each call counts the domains of earlier calls.
 /// SQLite has only one writer anyway.
 async fn lock_owner(
     sql: &Sql<'_>,
@@ -110,7 +110,7 @@ async fn lock_owner(
     Ok(())
 }
 
-async fn survey(
+async fn read_owned(
     sql: &Sql<'_>,
     owner: DomainOwner,
     name: DomainName,

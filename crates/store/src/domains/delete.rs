@@ -29,7 +29,7 @@ async fn delete(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     tracking::keep_hosts(sql, id, links_until, now).await?;
-    tracking::note_change(sql).await?;
+    tracking::increment_hosts_version(sql).await?;
     sql.execute("DELETE FROM domain_keys WHERE domain_id = $1", &[id.0.into()]).await?;
     sql.execute("DELETE FROM domain_links WHERE domain_id = $1", &[id.0.into()]).await?;
     let text = "DELETE FROM domains WHERE id = $1 RETURNING account_id";

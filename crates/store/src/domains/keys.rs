@@ -102,7 +102,7 @@ pub(super) async fn list(
 }
 
 /// Activates the pending keys of a domain that the operator has verified, unless a key of the same algorithm signs.
-pub(super) async fn activate_waiting(
+pub(super) async fn activate_pending(
     sql: &Sql<'_>,
     domain: &Domain,
     now: Timestamp,
@@ -112,14 +112,14 @@ pub(super) async fn activate_waiting(
     };
     for key in &domain.keys {
         if key.state == KeyState::Pending && !is_signing(key.algorithm) {
-            step(sql, key.id, KeyStep::Enter(KeyState::Active), now).await?;
+            apply_step(sql, key.id, KeyStep::Enter(KeyState::Active), now).await?;
         }
     }
     Ok(())
 }
 
 /// Applies a change to a key of a locked domain.
-pub(super) async fn step(
+pub(super) async fn apply_step(
     sql: &Sql<'_>,
     id: DomainKeyId,
     step: KeyStep,

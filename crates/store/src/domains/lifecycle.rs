@@ -11,7 +11,7 @@ use super::domain::{DomainKey, KeyState, NameUse, VerifiedBy};
 /// missing for this long no longer signs.
 pub(super) const FAILING_MAX: Duration = Duration::from_hours(72);
 /// The record of a replaced key is still needed for this long: mail that it signed may be in transit.
-const RETIRING_FOR: Duration = Duration::from_hours(7 * 24);
+const RETIRING_DURATION: Duration = Duration::from_hours(7 * 24);
 
 /// A customer's own name (bounce domain, tracking host) is no longer used after this many failed checks in a row, over
 /// at least `NAME_FAILING_MIN`. One or two wrong DNS answers change nothing. But a name that is really gone must not be
@@ -44,14 +44,14 @@ pub(super) fn after_check(
 ) -> (DomainState, Option<DomainChange>) {
     let Some(is_good) = is_good else { return (before, None) };
     if is_good {
-        let is_news = before.verified_by.is_none() || before.failing_since.is_some();
+        let needs_event = before.verified_by.is_none() || before.failing_since.is_some();
         let after = DomainState {
             verified_by: before.verified_by.or(Some(VerifiedBy::Dns)),
             verified_at: before.verified_at.or(Some(now)),
             good_since: before.good_since.or(Some(now)),
             failing_since: None,
         };
-        return (after, is_news.then_some(DomainChange::Verified));
+        return (after, needs_event.then_some(DomainChange::Verified));
     }
     if before.good_since.is_some() {
         let after = DomainState { good_since: None, failing_since: Some(now), ..before };
@@ -112,7 +112,7 @@ pub(super) fn key_steps(
             (KeyState::Active, Some(is_good)) if is_good == key.fails_since.is_some() => {
                 steps.push((key.id, KeyStep::SetFails(!is_good)));
             }
-            (KeyState::Retiring, _) if key.state_since.plus(RETIRING_FOR) <= now => {
+            (KeyState::Retiring, _) if key.state_since.plus(RETIRING_DURATION) <= now => {
                 steps.push((key.id, KeyStep::Delete));
             }
             _ => {}
@@ -135,23 +135,23 @@ mod tests {
 
     #[test]
     fn a_domain_is_verified_fails_and_stops_after_72_hours() {
-        let (verified, news) = after_check(NEW, Some(true), hours(1));
-        assert_eq!((verified.verified_by, news), (Some(VerifiedBy::Dns), Some(DomainChange::Verified)));
+        let (verified, change) = after_check(NEW, Some(true), hours(1));
+        assert_eq!((verified.verified_by, change), (Some(VerifiedBy::Dns), Some(DomainChange::Verified)));
         assert_eq!(after_check(verified, Some(true), hours(2)), (verified, None));
 
-        let (failing, news) = after_check(verified, Some(false), hours(3));
-        assert_eq!((failing.failing_since, news), (Some(hours(3)), Some(DomainChange::Failing)));
+        let (failing, change) = after_check(verified, Some(false), hours(3));
+        assert_eq!((failing.failing_since, change), (Some(hours(3)), Some(DomainChange::Failing)));
         assert_eq!(failing.verified_by, Some(VerifiedBy::Dns), "one failing check does not stop sending");
         assert_eq!(after_check(failing, Some(false), hours(74)), (failing, None));
-        let (recovered, news) = after_check(failing, Some(true), hours(74));
-        assert_eq!((recovered.failing_since, news), (None, Some(DomainChange::Verified)));
+        let (recovered, change) = after_check(failing, Some(true), hours(74));
+        assert_eq!((recovered.failing_since, change), (None, Some(DomainChange::Verified)));
 
-        let (stopped, news) = after_check(failing, Some(false), hours(75));
-        assert_eq!((stopped.verified_by, stopped.verified_at, news), (None, None, None));
+        let (stopped, change) = after_check(failing, Some(false), hours(75));
+        assert_eq!((stopped.verified_by, stopped.verified_at, change), (None, None, None));
         assert_eq!(stopped.failing_since, Some(hours(3)));
         assert_eq!(after_check(stopped, Some(false), hours(200)), (stopped, None));
-        let (again, news) = after_check(stopped, Some(true), hours(201));
-        assert_eq!((again.verified_at, news), (Some(hours(201)), Some(DomainChange::Verified)));
+        let (again, change) = after_check(stopped, Some(true), hours(201));
+        assert_eq!((again.verified_at, change), (Some(hours(201)), Some(DomainChange::Verified)));
     }
 
     #[test]
@@ -168,10 +168,10 @@ mod tests {
         let by_operator =
             DomainState { verified_by: Some(VerifiedBy::Operator), verified_at: Some(hours(1)), ..NEW };
         assert_eq!(after_check(by_operator, Some(false), hours(2)), (by_operator, None));
-        let (good, news) = after_check(by_operator, Some(true), hours(3));
-        assert_eq!((good.verified_by, news), (Some(VerifiedBy::Operator), None));
-        let (failing, news) = after_check(good, Some(false), hours(4));
-        assert_eq!(news, Some(DomainChange::Failing));
+        let (good, change) = after_check(by_operator, Some(true), hours(3));
+        assert_eq!((good.verified_by, change), (Some(VerifiedBy::Operator), None));
+        let (failing, change) = after_check(good, Some(false), hours(4));
+        assert_eq!(change, Some(DomainChange::Failing));
         let (late, _) = after_check(failing, Some(false), hours(400));
         assert_eq!(late.verified_by, Some(VerifiedBy::Operator));
     }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_takes_over_when_its_record_is_there_and_not_before() {
+    fn a_pending_key_becomes_active_only_when_its_record_is_found() {
         let keys = [
             key(1, KeyAlgorithm::Rsa, KeyState::Active),
             key(2, KeyAlgorithm::Ed25519, KeyState::Active),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_active_key_without_its_record_is_marked_until_the_record_is_back() {
+    fn an_active_key_is_failing_while_the_dns_denies_its_record() {
         let mut keys = [key(1, KeyAlgorithm::Rsa, KeyState::Active)];
         let denied = [(DomainKeyId(1), false)];
         assert_eq!(key_steps(&keys, &denied, hours(1)), [(DomainKeyId(1), KeyStep::SetFails(true))]);

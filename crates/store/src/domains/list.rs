@@ -50,8 +50,8 @@ impl Store {
     }
 }
 
-/// A page of domains; `$by` is the condition that finds them by index.
-macro_rules! listed {
+/// SQL text of a page of domains; `$by` is the condition that uses an index.
+macro_rules! page_text {
     ($by:expr) => {
         concat!(
             select!(),
@@ -70,13 +70,13 @@ async fn list(
     limit: i64,
 ) -> Result<Vec<Domain>, StoreError> {
     let (text, owner) = match (filter.scope, &filter.name) {
-        (DomainScope::All, None) => (listed!("CAST($1 AS BIGINT) = 0"), 0),
-        (DomainScope::All, Some(_)) => (listed!("CAST($1 AS BIGINT) = 0 AND d.name = $4"), 0),
-        (DomainScope::OfAccount(id), _) => (listed!("d.account_id = $1 AND d.server_id IS NULL"), id.0),
-        (DomainScope::InAccount(id), None) => (listed!("d.account_id = $1"), id.0),
-        (DomainScope::InAccount(id), Some(_)) => (listed!("d.account_id = $1 AND d.name = $4"), id.0),
+        (DomainScope::All, None) => (page_text!("CAST($1 AS BIGINT) = 0"), 0),
+        (DomainScope::All, Some(_)) => (page_text!("CAST($1 AS BIGINT) = 0 AND d.name = $4"), 0),
+        (DomainScope::OfAccount(id), _) => (page_text!("d.account_id = $1 AND d.server_id IS NULL"), id.0),
+        (DomainScope::InAccount(id), None) => (page_text!("d.account_id = $1"), id.0),
+        (DomainScope::InAccount(id), Some(_)) => (page_text!("d.account_id = $1 AND d.name = $4"), id.0),
         (DomainScope::UsableBy(id), _) => (
-            listed!(concat!(
+            page_text!(concat!(
                 usable!(),
                 " AND NOT (d.server_id IS NULL AND EXISTS
                    (SELECT 1 FROM domains o WHERE o.server_id = $1 AND o.name = d.name))"

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::domain::VerifiedBy;
 use super::lifecycle::{DomainChange, DomainState, FAILING_MAX, after_check, key_steps, name_after_check};
-use super::pending_events::EVENTS_AT_ONCE;
+use super::pending_events::EVENTS_PER_TRANSACTION;
 use super::{find, keys, pending_events, tracking};
 use crate::error::StoreError;
 use crate::sql::Sql;
@@ -51,7 +51,7 @@ impl Store {
             record.await?
         };
         if recorded.affects_sending {
-            self.note_change();
+            self.notify_change();
         }
         if recorded.affects_sending || recorded.has_event {
             self.notifier.notify_all();
@@ -62,7 +62,7 @@ impl Store {
 
 /// Effect of a recorded check.
 #[derive(Debug, Clone, Copy, Default)]
-struct Recorded {
+struct CheckEffect {
     affects_sending: bool,
     has_event: bool,
 }
@@ -74,11 +74,11 @@ async fn record(
     ids: Option<&IdGenerator>,
     check: DomainCheck,
     now: Timestamp,
-) -> Result<Recorded, StoreError> {
+) -> Result<CheckEffect, StoreError> {
     let domain = find::lock(sql, check.id).await?;
     // A start in the future was stored before the clock was set back.
     if domain.result_begun_at.is_some_and(|begun_at| begun_at > check.begun_at && begun_at <= now) {
-        return Ok(Recorded::default());
+        return Ok(CheckEffect::default());
     }
     let before = DomainState {
         verified_by: domain.verified_by,
@@ -86,7 +86,7 @@ async fn record(
         good_since: domain.good_since,
         failing_since: domain.failing_since,
     };
-    let (after, news) = after_check(before, check.is_good, now);
+    let (after, change) = after_check(before, check.is_good, now);
     let return_path = name_after_check(domain.return_path, check.has_return_path, now);
     let track_host = name_after_check(domain.track_host, check.has_track_host, now);
     // A change during the check, such as a new key, has set `next_check_at` itself. The earlier of the two times
@@ -122,7 +122,7 @@ async fn record(
     .await?;
     let becomes_verified = after.verified_by.is_some() && before.verified_by.is_none();
     if becomes_verified || check.has_track_alias == Some(true) && !domain.has_track_alias {
-        tracking::note_change(sql).await?;
+        tracking::increment_hosts_version(sql).await?;
     }
     let steps = key_steps(&domain.keys, &check.keys, now);
     let affects_sending = after.verified_by != before.verified_by
@@ -130,10 +130,10 @@ async fn record(
         || track_host.since != domain.track_host.since
         || !steps.is_empty();
     for (id, step) in steps {
-        keys::step(sql, id, step, now).await?;
+        keys::apply_step(sql, id, step, now).await?;
     }
     let records = || serde_json::from_str::<Value>(&check.event_records).unwrap_or_default();
-    let news = match (news, after.verified_at, after.failing_since) {
+    let event = match (change, after.verified_at, after.failing_since) {
         (Some(DomainChange::Verified), Some(at), _) => Some((
             EventKind::DomainVerified,
             json!({ "domain": { "name": domain.name }, "verified_at": at.to_rfc3339() }),
@@ -150,9 +150,9 @@ async fn record(
         )),
         _ => None,
     };
-    let has_event = news.is_some();
+    let has_event = event.is_some();
     if has_event {
-        pending_events::write(sql, ids, &domain, news, EVENTS_AT_ONCE, now).await?;
+        pending_events::write(sql, ids, &domain, event, EVENTS_PER_TRANSACTION, now).await?;
     }
-    Ok(Recorded { affects_sending, has_event })
+    Ok(CheckEffect { affects_sending, has_event })
 }

@@ -6,7 +6,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, Timestamp};
 
 use crate::sql::{Row, Sql, to_json};
-use crate::{Removed, Result, Store};
+use crate::{RemovalProgress, Result, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportKind {
@@ -70,13 +70,13 @@ impl Store {
     }
 
     /// Deletes expired reports, some at a time.
-    pub async fn remove_old_domain_reports(&self) -> Result<Removed> {
+    pub async fn remove_old_domain_reports(&self) -> Result<RemovalProgress> {
         let text = "DELETE FROM domain_reports WHERE (domain, kind, organisation, report_id) IN (
                         SELECT domain, kind, organisation, report_id FROM domain_reports WHERE received_at < $1
                         ORDER BY received_at LIMIT $2)";
-        let before = self.clock.now().minus(KEPT_FOR);
-        let rows = self.execute(text, vec![before.into(), REMOVED_AT_ONCE.into()]).await?;
-        Ok(Removed { rows, has_more: rows == REMOVED_AT_ONCE as u64 })
+        let before = self.clock.now().minus(REPORT_RETENTION);
+        let rows = self.execute(text, vec![before.into(), REPORTS_PER_TRANSACTION.into()]).await?;
+        Ok(RemovalProgress { rows, has_more: rows == REPORTS_PER_TRANSACTION as u64 })
     }
 
     /// Sums by domain and kind; of all domains, or of one.
@@ -109,13 +109,13 @@ impl Store {
 
 /// Maximum number of reports kept per domain. Anybody can send reports; honest receivers never send so many about one
 /// domain.
-const PER_DOMAIN_MAX: i64 = 10_000;
+const REPORTS_PER_DOMAIN_MAX: i64 = 10_000;
 /// Number of reports deleted when a domain reaches the limit, so that not every further report has to delete one.
 const DELETED_AT_LIMIT: i64 = 100;
 /// Reports are deleted this long after they were received.
-const KEPT_FOR: Duration = Duration::from_hours(400 * 24);
+const REPORT_RETENTION: Duration = Duration::from_hours(400 * 24);
 /// Maximum number of expired reports deleted in one transaction.
-const REMOVED_AT_ONCE: i64 = 500;
+const REPORTS_PER_TRANSACTION: i64 = 500;
 
 async fn list_known(sql: &Sql<'_>, names: Vec<DomainName>) -> Result<Vec<DomainName>> {
     let text = if sql.is_sqlite() {
@@ -142,7 +142,7 @@ async fn drop_oldest(sql: &Sql<'_>, domain: &DomainName) -> Result<()> {
     let text = "SELECT count(*) FROM domain_reports WHERE domain = $1";
     let counted = sql.query_opt(text, &[domain.as_str().into()]).await?;
     let count = counted.map_or(Ok(0), |row| row.int(0))?;
-    if count >= PER_DOMAIN_MAX {
+    if count >= REPORTS_PER_DOMAIN_MAX {
         let oldest = "DELETE FROM domain_reports WHERE (domain, kind, organisation, report_id) IN (
                           SELECT domain, kind, organisation, report_id FROM domain_reports WHERE domain = $1
                           ORDER BY received_at LIMIT $2)";
@@ -166,7 +166,6 @@ async fn insert(sql: &Sql<'_>, report: DomainReport, now: Timestamp) -> Result<u
             report.begin.into(),
             report.end.into(),
             now.into(),
-            // Limited, so that sums fit into 64 bits.
             count(report.total).min(COUNT_MAX).into(),
             count(report.passed).min(COUNT_MAX).into(),
             report.details.into(),
@@ -175,6 +174,7 @@ async fn insert(sql: &Sql<'_>, report: DomainReport, now: Timestamp) -> Result<u
     .await
 }
 
+/// Highest count that is stored for one report; sums of many reports must fit into 64 bits.
 const COUNT_MAX: i64 = 1 << 48;
 
 /// Sums by domain and kind; of all domains, or of one.

@@ -26,7 +26,7 @@ impl Store {
         links_until: Timestamp,
     ) -> Result<()> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(set(sql, id, tracking, links_until, now))).await
+        self.change(move |sql| Box::pin(set_tracking(sql, id, tracking, links_until, now))).await
     }
 
     /// Tracking hosts of domains that are verified or fail: hosts that were set, and each `track.<domain>` that was
@@ -52,7 +52,7 @@ pub(super) fn is_host_served(since: Timestamp, now: Timestamp) -> bool {
     since.plus(HOSTS_READ_WITHIN) <= now || since > now
 }
 
-async fn set(
+async fn set_tracking(
     sql: &Sql<'_>,
     id: DomainId,
     tracking: DomainTracking,
@@ -60,7 +60,7 @@ async fn set(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     keep_hosts(sql, id, links_until, now).await?;
-    note_change(sql).await?;
+    increment_hosts_version(sql).await?;
     sql.change(
         "UPDATE domains SET track_opens = $2, track_clicks = $3, track_host = $4, updated_at = $5 WHERE id = $1",
         &[
@@ -104,7 +104,7 @@ pub(super) async fn keep_hosts(
     until: Timestamp,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    forget_hosts(sql, now).await?;
+    remove_expired_hosts(sql, now).await?;
     sql.execute(keep_hosts_of!("$1"), &[id.0.into(), until.into()]).await?;
     Ok(())
 }
@@ -117,19 +117,19 @@ pub(crate) async fn keep_hosts_of_server(
     until: Timestamp,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    forget_hosts(sql, now).await?;
+    remove_expired_hosts(sql, now).await?;
     let text = keep_hosts_of!("SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $3");
     sql.execute(text, &[id.0.into(), until.into(), limit.into()]).await?;
     Ok(())
 }
 
-async fn forget_hosts(sql: &Sql<'_>, now: Timestamp) -> Result<(), StoreError> {
+async fn remove_expired_hosts(sql: &Sql<'_>, now: Timestamp) -> Result<(), StoreError> {
     sql.execute("DELETE FROM former_tracking_hosts WHERE until <= $1", &[now.into()]).await?;
     Ok(())
 }
 
 /// Makes nodes read the list of hosts again.
-pub(super) async fn note_change(sql: &Sql<'_>) -> Result<(), StoreError> {
+pub(super) async fn increment_hosts_version(sql: &Sql<'_>) -> Result<(), StoreError> {
     sql.execute(
         "INSERT INTO settings (key, value) VALUES ($1, '1')
          ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(settings.value AS BIGINT) + 1 AS TEXT)",

@@ -5,7 +5,7 @@ use postroad_model::{DomainId, EventKind, IdGenerator, Timestamp};
 use serde_json::json;
 
 use super::domain::VerifiedBy;
-use super::pending_events::EVENTS_AT_ONCE;
+use super::pending_events::EVENTS_PER_TRANSACTION;
 use super::{find, keys, pending_events, tracking};
 use crate::error::StoreError;
 use crate::sql::Sql;
@@ -34,7 +34,7 @@ impl Store {
             self.write(move |sql| Box::pin(set_verified(sql, None, id, verified_at, links_until, now)))
                 .await?;
         }
-        self.note_change();
+        self.notify_change();
         self.notifier.notify_all();
         Ok(())
     }
@@ -68,15 +68,15 @@ async fn set_verified(
     )
     .await?;
     if domain.is_verified() != verified.is_some() {
-        tracking::note_change(sql).await?;
+        tracking::increment_hosts_version(sql).await?;
     }
     if verified_at.is_some() {
-        keys::activate_waiting(sql, &domain, now).await?;
+        keys::activate_pending(sql, &domain, now).await?;
     }
     if let (Some((_, at)), false) = (verified, domain.is_verified()) {
         let data = json!({ "domain": { "name": domain.name }, "verified_at": at.to_rfc3339() });
-        let news = Some((EventKind::DomainVerified, data));
-        pending_events::write(sql, ids, &domain, news, EVENTS_AT_ONCE, now).await?;
+        let event = Some((EventKind::DomainVerified, data));
+        pending_events::write(sql, ids, &domain, event, EVENTS_PER_TRANSACTION, now).await?;
     }
     Ok(())
 }

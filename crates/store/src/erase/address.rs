@@ -14,11 +14,11 @@ use crate::suppressions::record::{address_key, erased_key};
 use crate::{CountingRules, Result, Store};
 
 /// Idempotency keys scanned in one step.
-const KEYS_AT_ONCE: i64 = 2_000;
+const KEYS_PER_STEP: i64 = 2_000;
 
 /// A column of texts that may contain an address. Rows that match are changed one by one, so that accepts do not wait
 /// for the search.
-struct Mentions {
+struct MentionColumn {
     /// Statement that finds rows by the address (ASCII letters in lower case), which is `$1`. Returns the two parts of
     /// each row's key, and the text.
     sqlite: &'static str,
@@ -48,8 +48,8 @@ macro_rules! mentions {
     };
 }
 
-const MENTIONS: [Mentions; 4] = [
-    Mentions {
+const MENTION_COLUMNS: [MentionColumn; 4] = [
+    MentionColumn {
         sqlite: mentions!(
             "CAST(id AS TEXT), ''",
             "request",
@@ -59,19 +59,19 @@ const MENTIONS: [Mentions; 4] = [
         is_by_server: true,
         change: "UPDATE jobs SET request = '' WHERE server_id = $1 AND id = CAST(CAST($2 AS TEXT) AS BIGINT) AND $3 = ''",
     },
-    Mentions {
+    MentionColumn {
         sqlite: mentions!("address, ''", "details", "suppressions WHERE server_id = $2 AND"),
         postgres: mentions!(postgres "address, ''", "details", "suppressions WHERE server_id = $2 AND"),
         is_by_server: true,
         change: "UPDATE suppressions SET details = '' WHERE server_id = $1 AND address = $2 AND $3 = ''",
     },
-    Mentions {
+    MentionColumn {
         sqlite: mentions!("source, site", "reason", "pacing_notes WHERE"),
         postgres: mentions!(postgres "source, site", "reason", "pacing_notes WHERE"),
         is_by_server: false,
         change: "UPDATE pacing_notes SET reason = '' WHERE source = $1 AND site = $2",
     },
-    Mentions {
+    MentionColumn {
         sqlite: mentions!("scope_kind, scope_key", "reason", "gates WHERE automatic = 1 AND"),
         postgres: mentions!(postgres "scope_kind, scope_key", "reason", "gates WHERE automatic = 1 AND"),
         is_by_server: false,
@@ -91,41 +91,43 @@ impl Store {
         rules: &CountingRules,
     ) -> Result<()> {
         let key = storable(&address_key(&address)).into_owned();
-        let wanted = key.clone();
+        let suppressed_key = key.clone();
         self.write(move |sql| {
-            Box::pin(async move { sql.overwriting(hash_suppression(sql, server_id, wanted)).await })
+            Box::pin(
+                async move { sql.with_secure_delete(hash_suppression(sql, server_id, suppressed_key)).await },
+            )
         })
         .await?;
         self.last_suppressed.note([server_id], self.clock.now());
         let spellings = spellings(&address);
         for spelling in &spellings {
-            for mentions in &MENTIONS {
-                self.forget_mentions(mentions, server_id, spelling).await?;
+            for column in &MENTION_COLUMNS {
+                self.erase_mentions(column, server_id, spelling).await?;
             }
         }
-        self.forget_searches(server_id, &spellings).await?;
+        self.remove_searches(server_id, &spellings).await?;
         self.forget_inspector_requests(server_id).await?;
         self.erase_keys(server_id, &spellings).await?;
         self.finish_counting(server_id, rules).await?;
         self.rename_counted_tags(server_id, &spellings).await
     }
 
-    async fn forget_mentions(&self, mentions: &Mentions, server_id: ServerId, address: &str) -> Result<()> {
-        let text = if self.is_sqlite() { mentions.sqlite } else { mentions.postgres };
+    async fn erase_mentions(&self, column: &MentionColumn, server_id: ServerId, address: &str) -> Result<()> {
+        let text = if self.is_sqlite() { column.sqlite } else { column.postgres };
         let mut params: Vec<Value> = vec![address.into()];
-        params.extend(mentions.is_by_server.then(|| server_id.0.into()));
+        params.extend(column.is_by_server.then(|| server_id.0.into()));
         let found =
             self.fetch_all(text, params, |row| Ok((row.text(0)?, row.text(1)?, row.text(2)?))).await?;
         // Texts of one server are erased at every match, even inside a longer address: punctuation before an address
         // can look like a part of it. Texts about all servers are erased only if they contain the whole address.
         let matches = found
             .into_iter()
-            .filter(|(_, _, text)| mentions.is_by_server || !find_whole(text, address).is_empty());
+            .filter(|(_, _, text)| column.is_by_server || !find_whole_address(text, address).is_empty());
         for (first, second, _) in matches {
             let mut params: Vec<Value> = Vec::with_capacity(3);
-            params.extend(mentions.is_by_server.then(|| server_id.0.into()));
+            params.extend(column.is_by_server.then(|| server_id.0.into()));
             params.extend([first.into(), second.into()]);
-            self.overwrite(mentions.change, params).await?;
+            self.overwrite(column.change, params).await?;
         }
         Ok(())
     }
@@ -133,7 +135,7 @@ impl Store {
     /// Runs one statement; SQLite overwrites the old content.
     pub(super) async fn overwrite(&self, text: &'static str, params: Vec<Value>) -> Result<()> {
         self.write(move |sql| {
-            Box::pin(async move { sql.overwriting(sql.execute(text, &params)).await.map(drop) })
+            Box::pin(async move { sql.with_secure_delete(sql.execute(text, &params)).await.map(drop) })
         })
         .await
     }
@@ -144,13 +146,13 @@ impl Store {
         let mut after = String::new();
         loop {
             let text = "SELECT key, answer FROM idempotency_keys WHERE server_id = $1 AND key > $2 ORDER BY key LIMIT $3";
-            let params = vec![server_id.0.into(), after.clone().into(), KEYS_AT_ONCE.into()];
+            let params = vec![server_id.0.into(), after.clone().into(), KEYS_PER_STEP.into()];
             let answers = self.fetch_all(text, params, |row| Ok((row.text(0)?, row.text(1)?))).await?;
             for (key, answer) in &answers {
                 let mut erased: Option<String> = None;
                 for spelling in spellings {
                     let text = erased.as_deref().unwrap_or(answer);
-                    erased = replace_whole(text, spelling, ERASED_ADDRESS).or(erased);
+                    erased = replace_whole_address(text, spelling, ERASED_ADDRESS).or(erased);
                 }
                 if mentions_any(key, spellings) {
                     self.hash_key(server_id, key, erased.as_ref().unwrap_or(answer)).await?;
@@ -196,10 +198,10 @@ async fn hash_suppression(sql: &Sql<'_>, server_id: ServerId, address: String) -
 }
 
 /// Replaces an address, which must be in lower case. `None` if the text does not contain it.
-fn replace_whole(text: &str, address: &str, new: &str) -> Option<String> {
+fn replace_whole_address(text: &str, address: &str, new: &str) -> Option<String> {
     let mut replaced = String::with_capacity(text.len());
     let mut end = 0;
-    for at in find_whole(text, address) {
+    for at in find_whole_address(text, address) {
         replaced.push_str(&text[end..at]);
         replaced.push_str(new);
         end = at + address.len();
@@ -208,7 +210,7 @@ fn replace_whole(text: &str, address: &str, new: &str) -> Option<String> {
 }
 
 /// Positions at which a text contains an address in any letter case, and not as a part of a longer address.
-fn find_whole(text: &str, address: &str) -> Vec<usize> {
+fn find_whole_address(text: &str, address: &str) -> Vec<usize> {
     let lower = text.to_ascii_lowercase();
     let positions = lower.match_indices(address).map(|(at, _)| at);
     let is_whole =
@@ -247,7 +249,7 @@ mod tests {
     #[test]
     fn every_spelling_is_replaced_and_longer_addresses_stay() {
         let text = r#"{"Ann@Example.com":1,"ann@example.com":2,"joann@example.com":3,"ann@example.com.au":4,"x.ann@example.com":5}"#;
-        let erased = replace_whole(text, "ann@example.com", "x@y").unwrap();
+        let erased = replace_whole_address(text, "ann@example.com", "x@y").unwrap();
         assert_eq!(
             erased,
             r#"{"x@y":1,"x@y":2,"joann@example.com":3,"ann@example.com.au":4,"x.ann@example.com":5}"#
@@ -264,7 +266,7 @@ mod tests {
             ("éann@example.com ann@example.comé ann@example.com-x", None),
             ("nothing", None),
         ] {
-            assert_eq!(replace_whole(text, "ann@example.com", "x@y").as_deref(), expected, "{text}");
+            assert_eq!(replace_whole_address(text, "ann@example.com", "x@y").as_deref(), expected, "{text}");
         }
     }
 }

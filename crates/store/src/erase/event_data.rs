@@ -1,9 +1,9 @@
-//! Removes personal fields from an event's data; keeps numbers, flags, and the texts that `KEPT_TEXTS` names.
+//! Removes personal fields from an event's data; keeps numbers, flags, and the texts of `IMPERSONAL_TEXT_FIELDS`.
 
 use serde_json::{Map, Value};
 
 /// Fields whose texts are kept: values from fixed sets, times, and our own names and addresses.
-const KEPT_TEXTS: [&str; 13] = [
+const IMPERSONAL_TEXT_FIELDS: [&str; 13] = [
     "status",
     "reason",
     "class",
@@ -22,24 +22,24 @@ const KEPT_TEXTS: [&str; 13] = [
 /// Returns the data without personal fields.
 pub(super) fn without_personal_fields(data: &str) -> String {
     let kept = match serde_json::from_str(data) {
-        Ok(Value::Object(fields)) => kept_fields(fields),
+        Ok(Value::Object(fields)) => impersonal_fields(fields),
         _ => Map::new(),
     };
     Value::Object(kept).to_string()
 }
 
-fn kept_fields(fields: Map<String, Value>) -> Map<String, Value> {
+fn impersonal_fields(fields: Map<String, Value>) -> Map<String, Value> {
     let mut kept = Map::new();
     for (key, value) in fields {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => {
                 kept.insert(key, value);
             }
-            Value::String(_) if KEPT_TEXTS.contains(&key.as_str()) => {
+            Value::String(_) if IMPERSONAL_TEXT_FIELDS.contains(&key.as_str()) => {
                 kept.insert(key, value);
             }
             Value::Object(fields) => {
-                kept.insert(key, Value::Object(kept_fields(fields)));
+                kept.insert(key, Value::Object(impersonal_fields(fields)));
             }
             Value::String(_) | Value::Array(_) => {}
         }

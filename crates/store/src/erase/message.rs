@@ -11,7 +11,7 @@ use super::spellings::{mentions_any, spellings};
 use crate::error::StoreError;
 use crate::search::forget;
 use crate::sql::{Row, Sql, to_json};
-use crate::{Described, Engine, Result, Store};
+use crate::{ChangeDescription, Engine, Result, Store};
 
 /// `ERASED_ADDRESS` as a literal for `concat!`. Nothing that arrives later is recorded for a message with this
 /// recipient.
@@ -29,15 +29,15 @@ pub const ERASED_ADDRESS: &str = erased_address!();
 /// copies are created together, with few other ids in between.
 const NEIGHBOURS_MAX: usize = 5_000;
 /// Messages read in one step; nearly all sends need only one step on each side.
-const NEIGHBOURS_AT_ONCE: usize = 500;
+const NEIGHBOURS_PER_STEP: usize = 500;
 /// Events changed in one transaction. Few, because accepts wait for the transaction.
-const EVENTS_AT_ONCE: i64 = 100;
+const EVENTS_PER_TRANSACTION: i64 = 100;
 /// Returned mails changed in one transaction.
-const RETURNED_AT_ONCE: usize = 20;
+const RETURNED_MAILS_PER_TRANSACTION: usize = 20;
 
 /// Result of erasing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Erased {
+pub enum EraseResult {
     Done,
     /// Nothing was changed: the message, or another recipient's copy with the same text, is held or still queued.
     StillNeeded,
@@ -45,7 +45,7 @@ pub enum Erased {
 }
 
 /// A message with the copies that share its text, and the mail returned for them.
-struct Related {
+struct RelatedMessages {
     send_id: SendId,
     /// Whether the send's tag contains the recipient's address.
     has_personal_tag: bool,
@@ -61,7 +61,7 @@ impl Store {
     /// Erases a message that is neither queued nor held. The recipient is overwritten last, so that after a crash the
     /// message still counts as not erased. If an event or returned mail was stored meanwhile, the erasure starts again;
     /// a message has a limited number of both.
-    pub async fn erase_message(&self, server_id: ServerId, id: MessageId) -> Result<Erased> {
+    pub async fn erase_message(&self, server_id: ServerId, id: MessageId) -> Result<EraseResult> {
         loop {
             if let Some(erased) = self.try_erase_message(server_id, id).await? {
                 return Ok(erased);
@@ -70,12 +70,12 @@ impl Store {
     }
 
     /// `None` if an event or returned mail was stored meanwhile, which is not erased yet.
-    async fn try_erase_message(&self, server_id: ServerId, id: MessageId) -> Result<Option<Erased>> {
+    async fn try_erase_message(&self, server_id: ServerId, id: MessageId) -> Result<Option<EraseResult>> {
         let related = self.read(move |sql| Box::pin(find_related(sql, server_id, id))).await?;
-        let Some(related) = related else { return Ok(Some(Erased::NotFound)) };
+        let Some(related) = related else { return Ok(Some(EraseResult::NotFound)) };
         let copies = to_json(&related.copies);
-        if self.read(move |sql| Box::pin(is_any_waiting(sql, server_id, copies))).await? {
-            return Ok(Some(Erased::StillNeeded));
+        if self.read(move |sql| Box::pin(is_any_unfinished(sql, server_id, copies))).await? {
+            return Ok(Some(EraseResult::StillNeeded));
         }
         let mut sends = vec![related.send_id];
         sends.extend(related.returned.iter().map(|(_, send_id)| SendId(*send_id)));
@@ -87,21 +87,23 @@ impl Store {
             self.erase_events(server_id, MessageId(*message_id)).await?;
         }
         let last_seq = self.erase_events(server_id, id).await?;
-        for returned in related.returned.chunks(RETURNED_AT_ONCE) {
+        for returned in related.returned.chunks(RETURNED_MAILS_PER_TRANSACTION) {
             let returned = returned.to_vec();
             self.write(move |sql| {
-                Box::pin(async move { sql.overwriting(erase_returned(sql, server_id, &returned)).await })
+                Box::pin(
+                    async move { sql.with_secure_delete(erase_returned(sql, server_id, &returned)).await },
+                )
             })
             .await?;
         }
         let is_erased = self
             .write_described(move |sql| {
                 Box::pin(async move {
-                    if has_news(sql, server_id, id, &related, last_seq).await? {
+                    if has_unerased_data(sql, server_id, id, &related, last_seq).await? {
                         return Ok((false, None));
                     }
-                    sql.overwriting(erase_send_and_rows(sql, server_id, id, &related)).await?;
-                    Ok((true, Some(Described::from_iter([("message".to_owned(), id.0.into())]))))
+                    sql.with_secure_delete(erase_send_and_rows(sql, server_id, id, &related)).await?;
+                    Ok((true, Some(ChangeDescription::from_iter([("message".to_owned(), id.0.into())]))))
                 })
             })
             .await?;
@@ -109,20 +111,20 @@ impl Store {
             // A block of the search index with the old texts may have been written meanwhile.
             self.forget_tokens(server_id, &tokens).await?;
         }
-        Ok(is_erased.then_some(Erased::Done))
+        Ok(is_erased.then_some(EraseResult::Done))
     }
 
     /// Whether the message waits, but an erasure would only cancel it and erase nothing, because another recipient's
     /// copy with the same text is held or still queued.
     pub async fn erasure_only_cancels(&self, server_id: ServerId, id: MessageId) -> Result<bool> {
         let own = to_json(&[id.0]);
-        if !self.read(move |sql| Box::pin(is_any_waiting(sql, server_id, own))).await? {
+        if !self.read(move |sql| Box::pin(is_any_unfinished(sql, server_id, own))).await? {
             return Ok(false);
         }
         let related = self.read(move |sql| Box::pin(find_related(sql, server_id, id))).await?;
         let copies = related.into_iter().flat_map(|related| related.copies);
         let others = to_json(&copies.filter(|copy| *copy != id.0).collect::<Vec<_>>());
-        self.read(move |sql| Box::pin(is_any_waiting(sql, server_id, others))).await
+        self.read(move |sql| Box::pin(is_any_unfinished(sql, server_id, others))).await
     }
 
     /// Erases personal data in the events of a message and in webhook answers. Returns the `seq` of the last event.
@@ -132,14 +134,16 @@ impl Store {
             let text =
                 "SELECT id, seq, data FROM events WHERE server_id = $1 AND message_id = $2 AND seq > $3
                  ORDER BY seq LIMIT $4";
-            let params = vec![server_id.0.into(), id.0.into(), after.into(), EVENTS_AT_ONCE.into()];
+            let params = vec![server_id.0.into(), id.0.into(), after.into(), EVENTS_PER_TRANSACTION.into()];
             let read = |row: &Row| Ok((row.int(0)?, row.int(1)?, row.text(2)?));
             let events = self.fetch_all(text, params, read).await?;
-            let is_end = (events.len() as i64) < EVENTS_AT_ONCE;
+            let is_end = (events.len() as i64) < EVENTS_PER_TRANSACTION;
             if let Some((_, seq, _)) = events.last() {
                 after = *seq;
                 self.write(move |sql| {
-                    Box::pin(async move { sql.overwriting(erase_some_events(sql, server_id, &events)).await })
+                    Box::pin(async move {
+                        sql.with_secure_delete(erase_some_events(sql, server_id, &events)).await
+                    })
                 })
                 .await?;
             }
@@ -169,7 +173,7 @@ async fn find_related(
     sql: &Sql<'_>,
     server_id: ServerId,
     id: MessageId,
-) -> Result<Option<Related>, StoreError> {
+) -> Result<Option<RelatedMessages>, StoreError> {
     let text = "SELECT m.send_id, m.rcpt_to, s.tag FROM messages m
                 LEFT JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
                 WHERE m.server_id = $1 AND m.id = $2";
@@ -184,7 +188,7 @@ async fn find_related(
         copies.extend(find_copies(sql, server_id, send_id, text).await?);
     }
     let returned = find_returned(sql, server_id, &copies).await?;
-    Ok(Some(Related { send_id: SendId(send_id), has_personal_tag, copies, returned }))
+    Ok(Some(RelatedMessages { send_id: SendId(send_id), has_personal_tag, copies, returned }))
 }
 
 /// Message and send of each mail returned for one of the copies.
@@ -207,11 +211,11 @@ async fn find_returned(
 
 /// Whether the message has an event after `last_seq`, or one of the copies has returned mail that is not in `related`.
 /// Locks the message, so that nothing more is recorded for it until the transaction ends.
-async fn has_news(
+async fn has_unerased_data(
     sql: &Sql<'_>,
     server_id: ServerId,
     id: MessageId,
-    related: &Related,
+    related: &RelatedMessages,
     last_seq: i64,
 ) -> Result<bool, StoreError> {
     if !sql.is_sqlite() {
@@ -239,7 +243,7 @@ async fn find_copies(
 ) -> Result<Vec<i64>, StoreError> {
     let (mut copies, mut position, mut read) = (Vec::new(), send_id, 0);
     while read < NEIGHBOURS_MAX {
-        let params = [server_id.0.into(), position.into(), (NEIGHBOURS_AT_ONCE as i64).into()];
+        let params = [server_id.0.into(), position.into(), (NEIGHBOURS_PER_STEP as i64).into()];
         let rows = sql.query(text, &params).await?;
         let (mut has_copy, mut is_same_node) = (false, false);
         for row in &rows {
@@ -251,14 +255,15 @@ async fn find_copies(
             }
         }
         read += rows.len();
-        if rows.len() < NEIGHBOURS_AT_ONCE || (is_same_node && !has_copy) {
+        if rows.len() < NEIGHBOURS_PER_STEP || (is_same_node && !has_copy) {
             break;
         }
     }
     Ok(copies)
 }
 
-async fn is_any_waiting(sql: &Sql<'_>, server_id: ServerId, copies: String) -> Result<bool, StoreError> {
+/// Whether any of the messages is held or still queued.
+async fn is_any_unfinished(sql: &Sql<'_>, server_id: ServerId, copies: String) -> Result<bool, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT status FROM messages WHERE server_id = $1 AND id IN (SELECT value FROM json_each($2))"
     } else {
@@ -307,7 +312,7 @@ async fn erase_send_and_rows(
     sql: &Sql<'_>,
     server_id: ServerId,
     id: MessageId,
-    related: &Related,
+    related: &RelatedMessages,
 ) -> Result<(), StoreError> {
     forget::end_writing(sql, server_id, &related.copies).await?;
     erase_send(sql, server_id, related.send_id).await?;

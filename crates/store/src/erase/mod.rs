@@ -11,4 +11,4 @@ mod searches;
 mod spellings;
 mod tags;
 
-pub use message::{ERASED_ADDRESS, Erased};
+pub use message::{ERASED_ADDRESS, EraseResult};

@@ -6,7 +6,7 @@ use crate::{Result, Store};
 
 impl Store {
     /// Removes saved searches whose name or query contains one of the spellings (ASCII letters in lower case).
-    pub(super) async fn forget_searches(&self, server_id: ServerId, spellings: &[String]) -> Result<()> {
+    pub(super) async fn remove_searches(&self, server_id: ServerId, spellings: &[String]) -> Result<()> {
         let text = "SELECT id, name, query FROM saved_searches WHERE server_id = $1 ORDER BY id";
         let read = |row: &crate::sql::Row| Ok((row.int(0)?, row.text(1)?, row.text(2)?));
         for (id, name, query) in self.fetch_all(text, vec![server_id.0.into()], read).await? {

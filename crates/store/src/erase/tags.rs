@@ -51,7 +51,7 @@ impl Store {
                     for id in ids {
                         let text = "UPDATE counter_dimensions SET tag = $3 WHERE server_id = $1 AND id = $2";
                         let params = [server_id.0.into(), id.into(), new.as_str().into()];
-                        sql.overwriting(sql.execute(text, &params)).await?;
+                        sql.with_secure_delete(sql.execute(text, &params)).await?;
                     }
                     Ok(())
                 })

@@ -16,7 +16,7 @@ impl Store {
     pub async fn add_server_event(&self, server_id: ServerId, event: NewEvent) -> Result<()> {
         let now = self.clock.now();
         self.write_with_ids(move |sql, ids| {
-            Box::pin(async move { append_of_server(sql, &ids, server_id, &event, now).await })
+            Box::pin(async move { append_server_event(sql, &ids, server_id, &event, now).await })
         })
         .await?;
         self.notifier.notify([server_id]);
@@ -34,14 +34,14 @@ pub(crate) async fn append(sql: &Sql<'_>, event: EventRow<'_>) -> Result<()> {
         Sql::Postgres(transaction) => {
             let mut events = EventRows::default();
             events.push(event);
-            pipeline::run(transaction, events.statements()).await
+            pipeline::execute_all(transaction, events.statements()).await
         }
         Sql::PostgresRead(_) => Err(read_only()),
     }
 }
 
 /// Appends an event about a server, not a message. Such events have their own `seq`.
-pub(crate) async fn append_of_server(
+pub(crate) async fn append_server_event(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     server_id: ServerId,

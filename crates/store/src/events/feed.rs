@@ -3,7 +3,7 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventCursor, EventSet, MessageId, ServerId};
 
-use super::feed_event::{COLUMNS, FeedEvent, columns, joins, read};
+use super::feed_event::{COLUMN_COUNT, FeedEvent, columns, joins, read};
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
@@ -100,7 +100,7 @@ pub(crate) async fn feed(sql: &Sql<'_>, query: FeedQuery) -> Result<FeedPage, St
     let mut page = FeedPage { events: Vec::new(), next: after, has_more: rows.len() == limit };
     for row in &rows {
         let event = read(row)?;
-        page.next = EventCursor { xact: row.int(COLUMNS)?, id: event.id.0 };
+        page.next = EventCursor { xact: row.int(COLUMN_COUNT)?, id: event.id.0 };
         if kinds.contains(event.kind) {
             page.events.push(event);
         }

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::sql::Row;
 
 /// Number of `columns`; further columns of a row begin here.
-pub(crate) const COLUMNS: usize = 19;
+pub(crate) const COLUMN_COUNT: usize = 19;
 
 /// An event and its message, if the message still exists. Until the message is erased or removed, an event that is
 /// delivered twice has the same bytes.

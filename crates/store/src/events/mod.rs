@@ -4,7 +4,7 @@ pub(crate) mod append;
 pub(crate) mod event;
 mod feed;
 pub(crate) mod feed_event;
-pub(crate) mod held;
+pub(crate) mod hold_events;
 pub(crate) mod notifier;
 mod recent;
 

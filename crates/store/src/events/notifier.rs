@@ -11,20 +11,20 @@ const SHARDS: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct EventNotifier {
-    everything: watch::Sender<u64>,
+    all_servers: watch::Sender<u64>,
     shards: Vec<watch::Sender<u64>>,
 }
 
 impl Default for EventNotifier {
     fn default() -> Self {
         let shards = (0..SHARDS).map(|_| watch::Sender::new(0)).collect();
-        Self { everything: watch::Sender::new(0), shards }
+        Self { all_servers: watch::Sender::new(0), shards }
     }
 }
 
 impl EventNotifier {
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.everything.subscribe()
+        self.all_servers.subscribe()
     }
 
     pub(crate) fn subscribe_server(&self, server_id: ServerId) -> watch::Receiver<u64> {
@@ -48,7 +48,7 @@ impl EventNotifier {
                 channel.send_modify(|count| *count += 1);
             }
         }
-        self.everything.send_modify(|count| *count += 1);
+        self.all_servers.send_modify(|count| *count += 1);
     }
 }
 

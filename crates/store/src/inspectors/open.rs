@@ -8,16 +8,16 @@ use postroad_model::{AccountId, ServerId, Timestamp};
 
 use super::record::NewInspector;
 use crate::error::StoreError;
-use crate::retention::Removed;
+use crate::retention::RemovalProgress;
 use crate::sql::Sql;
-use crate::{Described, Result, Store};
+use crate::{ChangeDescription, Result, Store};
 
 /// Maximum number of expired inspectors removed in one transaction; each has up to 1 MiB of requests.
-const REMOVED_AT_ONCE: i64 = 10;
+const INSPECTORS_PER_TRANSACTION: i64 = 10;
 
 /// An inspector that a new one may replace.
 #[derive(Debug, Clone, Copy)]
-struct Replaceable {
+struct OpenInspector {
     server_id: ServerId,
     account_id: AccountId,
     created_at: Timestamp,
@@ -34,7 +34,7 @@ impl Store {
             .write_described(move |sql| {
                 Box::pin(async move {
                     let is_new = open(sql, new, inspectors_max, now).await?;
-                    let opened = || Described::from_iter([("inspector".to_owned(), "opened".into())]);
+                    let opened = || ChangeDescription::from_iter([("inspector".to_owned(), "opened".into())]);
                     Ok((is_new, is_new.then(opened)))
                 })
             })
@@ -46,10 +46,10 @@ impl Store {
     }
 
     /// Removes expired inspectors with their requests, some at a time.
-    pub async fn remove_expired_inspectors(&self) -> Result<Removed> {
+    pub async fn remove_expired_inspectors(&self) -> Result<RemovalProgress> {
         let now = self.clock.now();
         let rows = self.write(move |sql| Box::pin(remove_expired(sql, now))).await?;
-        Ok(Removed { rows, has_more: rows == REMOVED_AT_ONCE as u64 })
+        Ok(RemovalProgress { rows, has_more: rows == INSPECTORS_PER_TRANSACTION as u64 })
     }
 }
 
@@ -59,7 +59,7 @@ async fn open(
     inspectors_max: usize,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    take_turn(sql).await?;
+    lock_inspectors(sql).await?;
     let server_id = new.server_id;
     let text = "INSERT INTO inspectors (server_id, account_id, token_hash, token, expires_at, count, changed,
                     created_at)
@@ -83,7 +83,7 @@ async fn open(
     }
     // The requests of the server's former inspector.
     let text = "DELETE FROM inspector_requests WHERE server_id = $1";
-    sql.overwriting(sql.execute(text, &[server_id.0.into()])).await?;
+    sql.with_secure_delete(sql.execute(text, &[server_id.0.into()])).await?;
     replace_oldest(sql, server_id, inspectors_max, now).await?;
     Ok(true)
 }
@@ -99,7 +99,7 @@ async fn replace_oldest(
         "SELECT server_id, account_id, created_at FROM inspectors WHERE expires_at > $1 AND server_id <> $2";
     let mut others = Vec::new();
     for row in sql.query(text, &[now.into(), server_id.0.into()]).await? {
-        others.push(Replaceable {
+        others.push(OpenInspector {
             server_id: ServerId(row.int(0)?),
             account_id: AccountId(row.int(1)?),
             created_at: row.time(2)?,
@@ -109,33 +109,33 @@ async fn replace_oldest(
         && let Some(oldest) = find_replaceable(&others)
     {
         let text = "DELETE FROM inspectors WHERE server_id = $1";
-        sql.overwriting(sql.execute(text, &[oldest.0.into()])).await?;
+        sql.with_secure_delete(sql.execute(text, &[oldest.0.into()])).await?;
         others.retain(|other| other.server_id != oldest);
     }
     Ok(())
 }
 
 /// The oldest inspector of the account that has the most inspectors.
-fn find_replaceable(others: &[Replaceable]) -> Option<ServerId> {
+fn find_replaceable(others: &[OpenInspector]) -> Option<ServerId> {
     let mut counts: HashMap<AccountId, usize> = HashMap::new();
     for other in others {
         *counts.entry(other.account_id).or_default() += 1;
     }
-    let count = |other: &Replaceable| counts.get(&other.account_id).copied().unwrap_or_default();
+    let count = |other: &OpenInspector| counts.get(&other.account_id).copied().unwrap_or_default();
     let oldest = others.iter().min_by_key(|other| (Reverse(count(other)), other.created_at, other.server_id));
     oldest.map(|oldest| oldest.server_id)
 }
 
 async fn remove_expired(sql: &Sql<'_>, now: Timestamp) -> Result<u64, StoreError> {
-    take_turn(sql).await?;
+    lock_inspectors(sql).await?;
     let text = "DELETE FROM inspectors WHERE expires_at <= $1 AND server_id IN
                     (SELECT server_id FROM inspectors WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
-    sql.overwriting(sql.execute(text, &[now.into(), REMOVED_AT_ONCE.into()])).await
+    sql.with_secure_delete(sql.execute(text, &[now.into(), INSPECTORS_PER_TRANSACTION.into()])).await
 }
 
 /// On PostgreSQL, nodes open and remove inspectors one after the other, so that the maximum number is exact and nodes
 /// do not lock rows in different orders.
-async fn take_turn(sql: &Sql<'_>) -> Result<(), StoreError> {
+async fn lock_inspectors(sql: &Sql<'_>) -> Result<(), StoreError> {
     if !sql.is_sqlite() {
         sql.query("SELECT CAST(pg_advisory_xact_lock(3, 0) AS TEXT)", &[]).await?;
     }

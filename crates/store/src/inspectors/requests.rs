@@ -8,12 +8,12 @@ use super::record::{Inspector, InspectorRequest, NewInspectorRequest};
 use crate::error::StoreError;
 use crate::setup::KeyHash;
 use crate::sql::{Sql, to_json};
-use crate::{Described, Result, Store};
+use crate::{ChangeDescription, Result, Store};
 
 /// Maximum number of requests kept for one inspector.
 const REQUESTS_MAX: usize = 50;
 /// Maximum number of bytes of all requests of one inspector. The newest request is kept however large it is.
-const BYTES_MAX: i64 = 1 << 20;
+const INSPECTOR_BYTES_MAX: i64 = 1 << 20;
 
 #[boxed_futures]
 impl Store {
@@ -64,7 +64,7 @@ impl Store {
         self.write_described(move |sql| {
             Box::pin(async move {
                 let is_cleared = clear(sql, server_id).await?;
-                let cleared = || Described::from_iter([("inspector".to_owned(), "cleared".into())]);
+                let cleared = || ChangeDescription::from_iter([("inspector".to_owned(), "cleared".into())]);
                 Ok(((), is_cleared.then(cleared)))
             })
         })
@@ -138,11 +138,11 @@ async fn take(
 async fn trim(sql: &Sql<'_>, server_id: ServerId) -> Result<(), StoreError> {
     let text = "SELECT number, bytes FROM inspector_requests WHERE server_id = $1 ORDER BY number DESC";
     let mut total = 0;
-    for (kept, row) in sql.query(text, &[server_id.0.into()]).await?.iter().enumerate() {
+    for (newer_count, row) in sql.query(text, &[server_id.0.into()]).await?.iter().enumerate() {
         total += row.int(1)?;
-        if kept >= REQUESTS_MAX || kept > 0 && total > BYTES_MAX {
+        if newer_count >= REQUESTS_MAX || newer_count > 0 && total > INSPECTOR_BYTES_MAX {
             let text = "DELETE FROM inspector_requests WHERE server_id = $1 AND number <= $2";
-            sql.overwriting(sql.execute(text, &[server_id.0.into(), row.int(0)?.into()])).await?;
+            sql.with_secure_delete(sql.execute(text, &[server_id.0.into(), row.int(0)?.into()])).await?;
             break;
         }
     }
@@ -169,6 +169,6 @@ async fn clear(sql: &Sql<'_>, server_id: ServerId) -> Result<bool, StoreError> {
         return Ok(false);
     }
     let text = "DELETE FROM inspector_requests WHERE server_id = $1";
-    sql.overwriting(sql.execute(text, &[server_id.0.into()])).await?;
+    sql.with_secure_delete(sql.execute(text, &[server_id.0.into()])).await?;
     Ok(true)
 }

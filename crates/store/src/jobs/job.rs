@@ -11,7 +11,7 @@ use crate::sql::Row;
 /// Maximum number of final problems stored with a job; further ones are only counted.
 pub(super) const PROBLEMS_MAX: usize = 100;
 /// Maximum number of problems of messages that the job tries again, stored in addition to final problems.
-const TRIED_AGAIN_MAX: usize = 1_000;
+const TRIED_AGAIN_PROBLEMS_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobKind {
@@ -171,9 +171,10 @@ impl MessageJob {
         }
         self.failed += step.problems.len() as u64;
         for problem in step.problems {
-            let max = if problem.is_tried_again { TRIED_AGAIN_MAX } else { PROBLEMS_MAX };
-            let alike = self.problems.iter().filter(|other| other.is_tried_again == problem.is_tried_again);
-            if alike.count() < max {
+            let max = if problem.is_tried_again { TRIED_AGAIN_PROBLEMS_MAX } else { PROBLEMS_MAX };
+            let of_same_kind =
+                self.problems.iter().filter(|other| other.is_tried_again == problem.is_tried_again);
+            if of_same_kind.count() < max {
                 self.problems.push(problem);
             }
         }

@@ -6,16 +6,16 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 
 use super::job::{JobPart, JobState, JobStep, MessageJob, NewJob};
 use crate::audit::append;
-use crate::retention::Removed;
+use crate::retention::RemovalProgress;
 use crate::sql::{Row, to_json};
-use crate::{Described, Result, Store};
+use crate::{ChangeDescription, Result, Store};
 
 /// A claimed job that has recorded no step for this long may be claimed by another node.
-const CLAIMED_FOR: Duration = Duration::from_secs(30);
+const CLAIM_DURATION: Duration = Duration::from_secs(30);
 /// Maximum number of running jobs listed at once.
-const LISTED_MAX: i64 = 1_000;
+const LISTED_JOBS_MAX: i64 = 1_000;
 /// Maximum number of ended jobs removed in one transaction.
-const REMOVED_AT_ONCE: i64 = 500;
+const JOBS_PER_TRANSACTION: i64 = 500;
 
 macro_rules! columns {
     () => {
@@ -79,7 +79,7 @@ impl Store {
                 sql.execute(text, &params).await?;
                 if let Some(audit) = audit {
                     let begun = [("job".to_owned(), job.id.into()), ("matched".to_owned(), job.total.into())];
-                    append::describe(sql, &audit, Described::from_iter(begun), now).await?;
+                    append::describe(sql, &audit, ChangeDescription::from_iter(begun), now).await?;
                 }
                 Ok(Some(job))
             })
@@ -121,7 +121,7 @@ impl Store {
             }
         };
         let read = |row: &Row| Ok((ServerId(row.int(0)?), row.int(1)?));
-        self.fetch_all(text, vec![self.clock.now().into(), LISTED_MAX.into()], read).await
+        self.fetch_all(text, vec![self.clock.now().into(), LISTED_JOBS_MAX.into()], read).await
     }
 
     /// Claims a running job for this node. `None` if another node has it, or it has ended.
@@ -129,7 +129,7 @@ impl Store {
         let now = self.clock.now();
         let text = "UPDATE jobs SET claimed_until = $3
                     WHERE server_id = $1 AND id = $2 AND state = 'running' AND claimed_until <= $4";
-        let until = now.plus(CLAIMED_FOR);
+        let until = now.plus(CLAIM_DURATION);
         let params = vec![server_id.0.into(), id.into(), until.into(), now.into()];
         if self.execute(text, params).await? == 0 {
             return Ok(None);
@@ -166,17 +166,17 @@ impl Store {
         self.write(move |sql| {
             Box::pin(async move {
                 // The old request must not stay in SQLite's file.
-                Ok(sql.overwriting(sql.execute(text, &params)).await? > 0)
+                Ok(sql.with_secure_delete(sql.execute(text, &params)).await? > 0)
             })
         })
         .await
     }
 
     /// Removes jobs that ended before this time, some at a time.
-    pub async fn remove_old_jobs(&self, before: Timestamp) -> Result<Removed> {
+    pub async fn remove_old_jobs(&self, before: Timestamp) -> Result<RemovalProgress> {
         let text = "DELETE FROM jobs WHERE state <> 'running' AND (server_id, id) IN
                         (SELECT server_id, id FROM jobs WHERE updated_at < $1 AND state <> 'running' LIMIT $2)";
-        let rows = self.execute(text, vec![before.into(), REMOVED_AT_ONCE.into()]).await?;
-        Ok(Removed { rows, has_more: rows == REMOVED_AT_ONCE as u64 })
+        let rows = self.execute(text, vec![before.into(), JOBS_PER_TRANSACTION.into()]).await?;
+        Ok(RemovalProgress { rows, has_more: rows == JOBS_PER_TRANSACTION as u64 })
     }
 }

@@ -17,7 +17,7 @@ pub(crate) async fn append_delivery(sql: &Sql<'_>, row: DeliveryRow<'_>) -> Resu
         Sql::Postgres(transaction) => {
             let mut deliveries = DeliveryRows::default();
             deliveries.push(row);
-            pipeline::run(transaction, [deliveries.statement()]).await
+            pipeline::execute_all(transaction, [deliveries.statement()]).await
         }
         Sql::PostgresRead(_) => Err(read_only()),
     }

@@ -7,9 +7,9 @@ use postroad_model::{IdGenerator, ServerId};
 
 use super::outcome::{AttemptMatch, Outcome};
 use crate::error::StoreError;
-use crate::queue::waiting::{Entry, find, lock_and_check_sending, remove_entry, settle};
+use crate::queue::waiting::{EntryChange, change_status, find, lock_and_check_sending, remove_entry};
 use crate::sql::Sql;
-use crate::{Engine, JobWithIds, Result, Store};
+use crate::{Engine, Result, SqlOperationWithIds, Store};
 
 #[boxed_futures]
 impl Store {
@@ -34,17 +34,18 @@ impl Store {
     /// being sent, waits for another attempt, or is no longer queued.
     pub async fn finish_waiting(&self, outcome: Arc<Outcome>) -> Result<bool> {
         let key = outcome.key();
-        let job: JobWithIds<(bool, Entry)> =
+        let (server_id, _) = key;
+        let operation: SqlOperationWithIds<(bool, EntryChange)> =
             Box::new(move |sql, ids| Box::pin(async move { finish_waiting(sql, &ids, &outcome).await }));
         let (is_settled, _) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
                 let result_if_being_sent = false;
-                engine.change_waiting(key, Arc::clone(ids), result_if_being_sent, job).await?
+                engine.change_waiting(key, Arc::clone(ids), result_if_being_sent, operation).await?
             }
-            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+            Engine::Postgres(engine) => engine.change_waiting(key, operation).await?,
         };
         if is_settled {
-            self.notifier.notify([key.0]);
+            self.notifier.notify([server_id]);
         }
         Ok(is_settled)
     }
@@ -55,21 +56,22 @@ pub(crate) async fn finish_waiting(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     outcome: &Outcome,
-) -> Result<(bool, Entry), StoreError> {
+) -> Result<(bool, EntryChange), StoreError> {
     let key = outcome.key();
     if lock_and_check_sending(sql, key).await? {
-        return Ok((false, Entry::Unchanged));
+        return Ok((false, EntryChange::Unchanged));
     }
     let due_at = "SELECT due_at FROM queue WHERE server_id = $1 AND message_id = $2";
-    let entry = sql.query_opt(due_at, &[key.0.0.into(), key.1.0.into()]).await?;
+    let (server_id, message_id) = key;
+    let entry = sql.query_opt(due_at, &[server_id.0.into(), message_id.0.into()]).await?;
     let due_at = entry.map(|row| row.time(0)).transpose()?;
     let is_same_attempt = due_at.is_some_and(|due_at| outcome.match_attempt(due_at) == AttemptMatch::Same);
     let Some(state) = find(sql, key).await?.filter(|_| is_same_attempt) else {
-        return Ok((false, Entry::Unchanged));
+        return Ok((false, EntryChange::Unchanged));
     };
-    if !settle(sql, ids, key, &state, &outcome.delivery, &outcome.event, None).await? {
-        return Ok((false, Entry::Unchanged));
+    if !change_status(sql, ids, key, &state, &outcome.delivery, &outcome.event, None).await? {
+        return Ok((false, EntryChange::Unchanged));
     }
     remove_entry(sql, key).await?;
-    Ok((true, Entry::Gone))
+    Ok((true, EntryChange::Gone))
 }

@@ -17,7 +17,7 @@ pub struct Outcome {
     /// The due time under which the message was claimed. It identifies the attempt: an outcome is recorded only while
     /// the entry (PostgreSQL) or the claim (SQLite) still has this time. So an outcome whose commit was not confirmed
     /// is not recorded twice. `None` matches any time.
-    pub claimed_for: Option<Timestamp>,
+    pub claimed_due_at: Option<Timestamp>,
     /// Whether the outcome counts as an attempt: a remote host was tried.
     pub counts_as_attempt: bool,
     /// When the hold ends, if the outcome holds the message.
@@ -50,8 +50,8 @@ impl Outcome {
 
     /// Compares the outcome with the due time of the queue entry or of the claim.
     pub(crate) fn match_attempt(&self, due_at: Timestamp) -> AttemptMatch {
-        match self.claimed_for {
-            Some(claimed_for) if claimed_for != due_at => {
+        match self.claimed_due_at {
+            Some(claimed_due_at) if claimed_due_at != due_at => {
                 let stays_queued = self.delivery.status.is_queued();
                 if stays_queued && self.due_at() == due_at {
                     AttemptMatch::Recorded

@@ -24,8 +24,9 @@ impl SourceTally {
         };
         if let Some(source_id) = outcome.source_id {
             let key = (source_id, Arc::clone(&outcome.provider), day_of(outcome.delivery.at));
-            let counts = self.0.entry(key).or_default();
-            *counts = (counts.0 + sent, counts.1 + bounced);
+            let (sent_total, bounced_total) = self.0.entry(key).or_default();
+            *sent_total += sent;
+            *bounced_total += bounced;
         }
     }
 

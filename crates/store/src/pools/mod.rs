@@ -12,7 +12,7 @@ use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
 pub use source_days::{SourceCounts, SourceDay};
-pub use sources::{NewSource, Source, SourceChange, SourceList, SourcesFor};
+pub use sources::{NewSource, Source, SourceChange, SourceList, SourceScope};
 pub use warmup::WarmupPause;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,8 +99,8 @@ pub(crate) async fn delete(sql: &Sql<'_>, id: PoolId) -> Result<(), StoreError> 
             &[id.0.into()],
         )
         .await?;
-    let is_there = sql.query_opt("SELECT id FROM pools WHERE id = $1", &[id.0.into()]).await?.is_some();
-    match (deleted, is_there) {
+    let exists = sql.query_opt("SELECT id FROM pools WHERE id = $1", &[id.0.into()]).await?.is_some();
+    match (deleted, exists) {
         (0, true) => Err(StoreError::InUse),
         (0, false) => Err(StoreError::NotFound),
         _ => Ok(()),

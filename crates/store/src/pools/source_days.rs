@@ -30,7 +30,7 @@ pub struct SourceDay {
 impl Store {
     /// Counts of a source, newest day first, then by receiver group. Begins after the day and receiver group in
     /// `after`.
-    pub async fn source_days(
+    pub async fn list_source_days(
         &self,
         id: SourceId,
         after: Option<(Timestamp, String)>,

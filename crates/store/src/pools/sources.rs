@@ -7,7 +7,7 @@ use postroad_model::{AccountId, DomainName, PoolId, ServerId, SourceId, Timestam
 
 use super::source_days::{SourceCounts, day_of, read_counts};
 use crate::error::StoreError;
-use crate::setup::Updated;
+use crate::setup::UpdateResult;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
@@ -68,7 +68,7 @@ impl Source {
 
 /// Servers whose source addresses are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SourcesFor {
+pub enum SourceScope {
     All,
     /// All servers of the account.
     Account(AccountId),
@@ -87,9 +87,9 @@ pub struct SourceList {
 #[boxed_futures]
 impl Store {
     /// The addresses of the pools that these servers may use: their own, and the shared one.
-    pub async fn list_sources_of(&self, of: SourcesFor) -> Result<SourceList> {
+    pub async fn list_sources_of(&self, scope: SourceScope) -> Result<SourceList> {
         let now = self.clock.now();
-        self.read(move |sql| Box::pin(list_sources_of(sql, of, now))).await
+        self.read(move |sql| Box::pin(list_sources_of(sql, scope, now))).await
     }
 
     /// `NotFound` without the pool, `Conflict` if the address is already in a pool.
@@ -109,7 +109,7 @@ impl Store {
         id: SourceId,
         if_version: Option<i64>,
         change: SourceChange,
-    ) -> Result<Updated<()>> {
+    ) -> Result<UpdateResult<()>> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(update_source(sql, id, if_version, change, now))).await
     }
@@ -155,7 +155,7 @@ async fn update_source(
     if_version: Option<i64>,
     change: SourceChange,
     now: Timestamp,
-) -> Result<Updated<()>, StoreError> {
+) -> Result<UpdateResult<()>, StoreError> {
     let changed = sql
         .execute(
             concat!(
@@ -177,10 +177,10 @@ async fn update_source(
         )
         .await?;
     if changed > 0 {
-        return Ok(Updated::Done(()));
+        return Ok(UpdateResult::Done(()));
     }
     let row = sql.query_opt("SELECT version FROM sources WHERE id = $1", &[id.0.into()]).await?;
-    Ok(Updated::OtherVersion(row.ok_or(StoreError::NotFound)?.int(0)?))
+    Ok(UpdateResult::OtherVersion(row.ok_or(StoreError::NotFound)?.int(0)?))
 }
 
 async fn remove_source(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
@@ -229,14 +229,18 @@ pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<So
     Ok(sources)
 }
 
-async fn list_sources_of(sql: &Sql<'_>, of: SourcesFor, now: Timestamp) -> Result<SourceList, StoreError> {
-    let (text, id) = match of {
-        SourcesFor::All => ("SELECT DISTINCT pool_id FROM servers WHERE CAST($1 AS BIGINT) = 0", 0),
-        SourcesFor::Account(id) => ("SELECT DISTINCT pool_id FROM servers WHERE account_id = $1", id.0),
-        SourcesFor::Server(id) => ("SELECT pool_id FROM servers WHERE id = $1", id.0),
+async fn list_sources_of(
+    sql: &Sql<'_>,
+    scope: SourceScope,
+    now: Timestamp,
+) -> Result<SourceList, StoreError> {
+    let (text, id) = match scope {
+        SourceScope::All => ("SELECT DISTINCT pool_id FROM servers WHERE CAST($1 AS BIGINT) = 0", 0),
+        SourceScope::Account(id) => ("SELECT DISTINCT pool_id FROM servers WHERE account_id = $1", id.0),
+        SourceScope::Server(id) => ("SELECT pool_id FROM servers WHERE id = $1", id.0),
     };
     let rows = sql.query(text, &[id.into()]).await?;
-    let own =
+    let own_pools =
         rows.iter().map(|row| Ok(row.int_opt(0)?.map(PoolId))).collect::<Result<Vec<_>, StoreError>>()?;
     let shared = sql.query_opt("SELECT id FROM pools WHERE shared = 1", &[]).await?;
     let shared = shared.map(|row| row.int(0)).transpose()?.map(PoolId);
@@ -244,9 +248,9 @@ async fn list_sources_of(sql: &Sql<'_>, of: SourcesFor, now: Timestamp) -> Resul
     let has_sources = |pool: PoolId| sources.iter().any(|source| source.pool_id == pool);
     let is_without_sources = |pool: &Option<PoolId>| !pool.or(shared).is_some_and(has_sources);
     // As in the schedule: the server's own pool, else the shared one, else the operating system's choice.
-    let uses_system_address =
-        !shared.is_some_and(has_sources) && (own.is_empty() || own.iter().any(is_without_sources));
-    sources.retain(|source| Some(source.pool_id) == shared || own.contains(&Some(source.pool_id)));
+    let uses_system_address = !shared.is_some_and(has_sources)
+        && (own_pools.is_empty() || own_pools.iter().any(is_without_sources));
+    sources.retain(|source| Some(source.pool_id) == shared || own_pools.contains(&Some(source.pool_id)));
     Ok(SourceList { sources, uses_system_address })
 }
 

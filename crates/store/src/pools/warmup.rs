@@ -51,7 +51,7 @@ impl Store {
                 Box::pin(async move { pause_warmup(sql, &ids, &pause, now).await })
             })
             .await?;
-        self.note_change();
+        self.notify_change();
         self.notifier.notify_all();
         Ok(paused)
     }
@@ -71,7 +71,7 @@ pub(crate) async fn set_warmup(
         &[id.0.into(), started_at.into(), now.into()],
     )
     .await?;
-    judge_from_now(sql, id, now).await
+    reset_warmup_counts(sql, id, now).await
 }
 
 async fn pause_by_hand(
@@ -106,11 +106,11 @@ pub(crate) async fn resume_warmup(sql: &Sql<'_>, id: SourceId, now: Timestamp) -
         &[id.0.into(), days.into(), now.into()],
     )
     .await?;
-    judge_from_now(sql, id, now).await
+    reset_warmup_counts(sql, id, now).await
 }
 
 /// Excludes the counts so far, including yesterday's, so that they do not pause the warm-up again.
-async fn judge_from_now(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
+async fn reset_warmup_counts(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
     sql.execute(
         "UPDATE source_days SET sent_before = sent, bounced_before = bounced, complained_before = complained
          WHERE source_id = $1 AND day >= $2",
@@ -140,7 +140,7 @@ pub(crate) async fn pause_warmup(
     let event = NewEvent { kind: EventKind::IpWarmupPaused, data };
     // Servers are locked in a fixed order, to avoid deadlocks between nodes.
     for server_id in &pause.servers.iter().copied().collect::<BTreeSet<_>>() {
-        append::append_of_server(sql, ids, *server_id, &event, now).await?;
+        append::append_server_event(sql, ids, *server_id, &event, now).await?;
     }
     Ok(true)
 }

@@ -9,10 +9,10 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 use super::columns::{Bodies, Columns, RowContext, is_large_body};
-use super::hold_causes::Found;
-use super::kept_plans::BEGIN_WITH_KEPT_PLANS;
+use super::generic_plans::BEGIN_WITH_GENERIC_PLANS;
+use super::hold_causes::HoldDecision;
 use super::pipeline::Pipeline;
-use super::{BatchKind, Database, Node, bounded_for, hold_causes, lease, pipeline};
+use super::{BatchKind, Database, Node, hold_causes, lease, pipeline, with_timeout_for};
 use crate::accept::hand_over::Sink;
 use crate::accept::{Accepted, NewSend};
 use crate::error::StoreError;
@@ -20,14 +20,14 @@ use crate::idempotency::{self, StoredAnswer};
 
 /// Result of one send of the batch.
 #[derive(Debug, Clone)]
-pub(super) struct Outcome {
+pub(super) struct AcceptOutcome {
     pub(super) accepted: Accepted,
     /// Messages that were claimed for this node and will be handed over to delivery.
-    pub(super) fresh: Vec<MessageId>,
+    pub(super) claimed: Vec<MessageId>,
 }
 
-/// Inserts the keys that are not in use, and returns them. Rows are sorted, to avoid deadlocks between nodes. An
-/// expired key can be used again. So can an erased key, of which only a hash is stored, once it has expired.
+/// Inserts the keys that are not in use, and returns them. Rows are sorted, to avoid deadlocks between nodes. A key can
+/// be used again once it has expired, also if it was erased and only its hash is stored.
 const CLAIM_KEYS: &str =
     "INSERT INTO idempotency_keys AS known (server_id, key, fingerprint, answer, expires_at)
     SELECT server_id, key, fingerprint, answer, expires_at
@@ -52,7 +52,7 @@ const BODIES_TOGETHER_BYTES_MAX: usize = 8 << 20;
 
 /// How idempotency keys apply to sends that are accepted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keys {
+pub(super) enum KeyScope {
     /// Each send has its own key, or none.
     Each,
     /// The key of the first send applies to all: if it was used before, none of the sends is new.
@@ -65,14 +65,14 @@ pub(super) async fn accept(
     database: &Database,
     kind: BatchKind,
     sends: &[NewSend],
-    keys: Keys,
+    keys: KeyScope,
     sink: Option<&Sink>,
-) -> Result<Vec<Outcome>, StoreError> {
+) -> Result<Vec<AcceptOutcome>, StoreError> {
     let node = database.node()?;
     let ids = || sends.iter().flat_map(|send| send.recipients.iter().map(|r| r.id.0).chain([send.info.id.0]));
     if ids().any(|id| idgen::node_of(id) != node.number) {
         // The ids were created under a lost lease; another node may create the same ones.
-        return Err(lease::lost());
+        return Err(lease::lost_error());
     }
     // The ids that this batch will create, for example for events, are soon after `newest`.
     let (oldest, newest) = (ids().min().unwrap_or(0), node.ids.next());
@@ -80,7 +80,7 @@ pub(super) async fn accept(
     let connection = database.connection().await?;
     let bytes = sends.iter().map(NewSend::weight).sum();
     let batch = Batch { database, node: &node, kind, sends, keys, sink };
-    let outcomes = bounded_for(bytes, batch.in_transaction(connection.client())).await?;
+    let outcomes = with_timeout_for(bytes, batch.write(connection.client())).await?;
     connection.done();
     Ok(outcomes)
 }
@@ -90,17 +90,17 @@ struct Batch<'a> {
     node: &'a Node,
     kind: BatchKind,
     sends: &'a [NewSend],
-    keys: Keys,
+    keys: KeyScope,
     sink: Option<&'a Sink>,
 }
 
 impl Batch<'_> {
-    async fn in_transaction(&self, client: &ClientWrapper) -> Result<Vec<Outcome>, StoreError> {
-        let mut is_begun = false;
+    async fn write(&self, client: &ClientWrapper) -> Result<Vec<AcceptOutcome>, StoreError> {
+        let mut in_transaction = false;
         let mut repeated = HashMap::new();
         if self.sends.iter().any(|send| send.idempotency.is_some()) {
-            client.batch_execute(BEGIN_WITH_KEPT_PLANS).await?;
-            is_begun = true;
+            client.batch_execute(BEGIN_WITH_GENERIC_PLANS).await?;
+            in_transaction = true;
             repeated = claim_keys(client, self.sends).await?;
         }
         let mut accepted: Vec<Accepted> = self
@@ -114,38 +114,39 @@ impl Batch<'_> {
                 }
             })
             .collect();
-        if let (Keys::First, Some(repeated @ Accepted::Repeated(_))) = (self.keys, accepted.first().cloned())
+        if let (KeyScope::First, Some(repeated @ Accepted::Repeated(_))) =
+            (self.keys, accepted.first().cloned())
         {
             accepted.fill(repeated);
         }
-        let new = || {
+        let new_sends = || {
             let with_answers = self.sends.iter().zip(&accepted);
             with_answers.filter(|(_, accepted)| matches!(accepted, Accepted::Stored(_))).map(|(send, _)| send)
         };
         // Bodies are sent before `hold_causes::find` locks rows that other batches need.
-        insert_large_bodies(client, &mut is_begun, new()).await?;
-        let small = new().filter(|send| !is_large_body(send)).map(|send| send.compressed().len());
-        let sends_bodies_first = small.sum::<usize>() > BODIES_TOGETHER_BYTES_MAX;
+        insert_large_bodies(client, &mut in_transaction, new_sends()).await?;
+        let small_sizes = new_sends().filter(|send| !is_large_body(send)).map(|send| send.compressed().len());
+        let sends_bodies_first = small_sizes.sum::<usize>() > BODIES_TOGETHER_BYTES_MAX;
         if sends_bodies_first {
-            for group in Bodies::in_groups(new()) {
-                insert_bodies(client, &mut is_begun, &group).await?;
+            for group in Bodies::in_groups(new_sends()) {
+                insert_bodies(client, &mut in_transaction, &group).await?;
             }
         }
-        let Found { causes, server_events, uses } =
-            hold_causes::find(client, &mut is_begun, new().collect()).await?;
+        let HoldDecision { causes, server_events, uses } =
+            hold_causes::find(client, &mut in_transaction, new_sends().collect()).await?;
         let (node, sink) = (self.node, self.sink);
         let bodies_were_sent = sends_bodies_first;
         let context = RowContext { ids: &node.ids, causes: &causes, node, sink, bodies_were_sent };
-        let mut columns = Columns::of(new(), &context);
+        let mut columns = Columns::of(new_sends(), &context);
         for event in server_events {
             columns.add_server_event(EventId(self.node.ids.next()), event);
         }
-        let claimed = columns.claimed();
+        let claimed = columns.claimed_keys();
         // The claims are recorded before the commit, because a later claim may release all claims that this node does
         // not know of.
         self.database.claims.add(claimed.iter().copied());
         let guard = CommitGuard { database: self.database, claimed: &claimed, is_done: false };
-        self.insert(client, &columns, !is_begun).await?;
+        self.insert(client, &columns, !in_transaction).await?;
         guard.done();
         let claimed: HashSet<MessageId> = claimed.into_iter().map(|(_, id)| id).collect();
         let outcomes = self.sends.iter().zip(accepted).map(|(send, accepted)| {
@@ -154,7 +155,7 @@ impl Batch<'_> {
                 Accepted::Stored(_) => Accepted::Stored(uses.of(send)),
                 repeated @ Accepted::Repeated(_) => repeated,
             };
-            Outcome { accepted, fresh: ids.filter(|id| claimed.contains(id)).collect() }
+            AcceptOutcome { accepted, claimed: ids.filter(|id| claimed.contains(id)).collect() }
         });
         Ok(outcomes.collect())
     }
@@ -178,9 +179,9 @@ impl Batch<'_> {
             columns.deliveries.statement(),
         ];
         let pipeline = Pipeline {
-            begin: begin.then_some(BEGIN_WITH_KEPT_PLANS),
+            begin: begin.then_some(BEGIN_WITH_GENERIC_PLANS),
             together: tables.into_iter().flatten().collect(),
-            in_order: vec![(lease::NOTE_IDS, vec![&number, &kind, &self.node.epoch, &last_id])],
+            in_order: vec![(lease::STORE_LAST_ID, vec![&number, &kind, &self.node.epoch, &last_id])],
             ..Pipeline::default()
         };
         pipeline::commit(client, pipeline).await
@@ -191,12 +192,12 @@ impl Batch<'_> {
 /// largest pipeline it ever sent.
 async fn insert_large_bodies(
     client: &ClientWrapper,
-    is_begun: &mut bool,
+    in_transaction: &mut bool,
     sends: impl Iterator<Item = &NewSend>,
 ) -> Result<(), StoreError> {
     for send in sends.filter(|send| is_large_body(send)) {
         for piece in Bodies::pieces_of(send) {
-            insert_bodies(client, is_begun, &piece).await?;
+            insert_bodies(client, in_transaction, &piece).await?;
         }
     }
     Ok(())
@@ -204,13 +205,13 @@ async fn insert_large_bodies(
 
 async fn insert_bodies(
     client: &ClientWrapper,
-    is_begun: &mut bool,
+    in_transaction: &mut bool,
     bodies: &Bodies<'_>,
 ) -> Result<(), StoreError> {
     let Some((text, params)) = bodies.statement() else { return Ok(()) };
-    if !*is_begun {
-        client.batch_execute(BEGIN_WITH_KEPT_PLANS).await?;
-        *is_begun = true;
+    if !*in_transaction {
+        client.batch_execute(BEGIN_WITH_GENERIC_PLANS).await?;
+        *in_transaction = true;
     }
     let statement = client.prepare_cached(text).await?;
     client.execute(&statement, &params).await?;
@@ -234,7 +235,7 @@ impl CommitGuard<'_> {
 impl Drop for CommitGuard<'_> {
     fn drop(&mut self) {
         if !self.is_done && !self.claimed.is_empty() {
-            self.database.claims.lose(self.claimed);
+            self.database.claims.note_lost_accept(self.claimed);
         }
     }
 }

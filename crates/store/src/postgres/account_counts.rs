@@ -8,7 +8,7 @@ use postroad_model::{AccountId, MessageId, Timestamp};
 
 use super::pipeline::query;
 use crate::accept::account_limits::{Admission, WindowCount};
-use crate::accept::initial::{HoldCauses, counted};
+use crate::accept::initial::{HoldCauses, counted_recipients};
 use crate::accept::limit_values::Window;
 use crate::accept::{AccountLimits, LimitUse, NewSend};
 use crate::error::StoreError;
@@ -39,23 +39,23 @@ const ADD_NOTICES: &str = "INSERT INTO account_notices (account_id, kind, data, 
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[])";
 
 /// Messages that a batch adds to the periods of an account.
-struct Added {
+struct AddedMessages {
     limits: AccountLimits,
     /// Time of the latest send.
     at: Timestamp,
     messages: Vec<MessageId>,
 }
 
-/// Rows for `COUNT` and `SUBTRACT`.
+/// PeriodRows for `COUNT` and `SUBTRACT`.
 #[derive(Default)]
-struct Rows {
+struct PeriodRows {
     accounts: Vec<i64>,
     periods: Vec<i64>,
     numbers: Vec<i64>,
     messages: Vec<i64>,
 }
 
-impl Rows {
+impl PeriodRows {
     fn push(&mut self, account_id: AccountId, window: &Window, messages: usize) {
         self.accounts.push(account_id.0);
         self.periods.push(window.period_code());
@@ -67,29 +67,29 @@ impl Rows {
 /// Adds hold causes for messages beyond the limits of their accounts; returns the usage of each limit.
 pub(super) async fn hold_beyond(
     client: &ClientWrapper,
-    is_begun: &mut bool,
+    in_transaction: &mut bool,
     sends: &[&NewSend],
     causes: &mut HoldCauses,
 ) -> Result<HashMap<AccountId, Vec<LimitUse>>, StoreError> {
-    let mut accounts: BTreeMap<i64, Added> = BTreeMap::new();
+    let mut accounts: BTreeMap<i64, AddedMessages> = BTreeMap::new();
     for send in sends {
         let Some(limits) = send.account_limits else { continue };
-        let mut messages = counted(send, causes).map(|recipient| recipient.id).peekable();
+        let mut messages = counted_recipients(send, causes).map(|recipient| recipient.id).peekable();
         if messages.peek().is_none() {
             continue;
         }
         let at = send.info.created_at;
-        let nothing = Added { limits, at, messages: Vec::new() };
-        let entry = accounts.entry(limits.account_id.0).or_insert(nothing);
+        let empty = AddedMessages { limits, at, messages: Vec::new() };
+        let entry = accounts.entry(limits.account_id.0).or_insert(empty);
         (entry.limits, entry.at) = (limits, at.max(entry.at));
         entry.messages.extend(messages);
     }
     if accounts.is_empty() {
         return Ok(HashMap::new());
     }
-    let totals = count(client, is_begun, &accounts).await?;
-    let (mut uses, mut rows, mut notices) = (HashMap::new(), Rows::default(), Vec::new());
-    for Added { limits, at, messages } in accounts.values() {
+    let totals = count(client, in_transaction, &accounts).await?;
+    let (mut uses, mut rows, mut notices) = (HashMap::new(), PeriodRows::default(), Vec::new());
+    for AddedMessages { limits, at, messages } in accounts.values() {
         let before = |window: &Window| {
             let total = totals.get(&(limits.account_id.0, window.period_code())).copied().unwrap_or(0);
             total - messages.len() as i64
@@ -106,11 +106,11 @@ pub(super) async fn hold_beyond(
         notices.extend(admission.events().into_iter().map(|event| (limits.account_id, *at, event)));
     }
     if !rows.accounts.is_empty() {
-        let Rows { accounts, periods, numbers, messages } = &rows;
-        query(client, is_begun, SUBTRACT, &[accounts, periods, numbers, messages]).await?;
+        let PeriodRows { accounts, periods, numbers, messages } = &rows;
+        query(client, in_transaction, SUBTRACT, &[accounts, periods, numbers, messages]).await?;
     }
     if !notices.is_empty() {
-        add_notices(client, is_begun, &notices).await?;
+        add_notices(client, in_transaction, &notices).await?;
     }
     Ok(uses)
 }
@@ -118,29 +118,29 @@ pub(super) async fn hold_beyond(
 /// Adds to the periods of the accounts; returns the new counts, by account and period.
 async fn count(
     client: &ClientWrapper,
-    is_begun: &mut bool,
-    accounts: &BTreeMap<i64, Added>,
+    in_transaction: &mut bool,
+    accounts: &BTreeMap<i64, AddedMessages>,
 ) -> Result<HashMap<(i64, i64), i64>, StoreError> {
-    let mut rows = Rows::default();
-    for Added { limits, at, messages } in accounts.values() {
+    let mut rows = PeriodRows::default();
+    for AddedMessages { limits, at, messages } in accounts.values() {
         for window in limits.windows(*at) {
             rows.push(limits.account_id, &window, messages.len());
         }
     }
-    let Rows { accounts, periods, numbers, messages } = &rows;
-    let totals = query(client, is_begun, COUNT, &[accounts, periods, numbers, messages]).await?;
+    let PeriodRows { accounts, periods, numbers, messages } = &rows;
+    let totals = query(client, in_transaction, COUNT, &[accounts, periods, numbers, messages]).await?;
     Ok(totals.iter().map(|row| ((row.get(0), row.get(1)), row.get(2))).collect())
 }
 
 async fn add_notices(
     client: &ClientWrapper,
-    is_begun: &mut bool,
+    in_transaction: &mut bool,
     notices: &[(AccountId, Timestamp, NewEvent)],
 ) -> Result<(), StoreError> {
     let accounts: Vec<i64> = notices.iter().map(|(id, ..)| id.0).collect();
     let kinds: Vec<&str> = notices.iter().map(|(.., event)| event.kind.as_str()).collect();
     let data: Vec<&str> = notices.iter().map(|(.., event)| event.data.as_str()).collect();
     let times: Vec<i64> = notices.iter().map(|(_, at, _)| at.as_micros()).collect();
-    query(client, is_begun, ADD_NOTICES, &[&accounts, &kinds, &data, &times]).await?;
+    query(client, in_transaction, ADD_NOTICES, &[&accounts, &kinds, &data, &times]).await?;
     Ok(())
 }

@@ -11,11 +11,11 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::Node;
-use super::kept_plans;
+use super::generic_plans;
 use crate::accept::{SendInfo, SendOptions};
 use crate::error::StoreError;
 use crate::messages::Message;
-use crate::queue::{Begin, Begun};
+use crate::queue::{BeginRequest, BeginResult};
 use crate::sql::damaged_json;
 use crate::suppressions::Suppression;
 
@@ -23,7 +23,7 @@ use crate::suppressions::Suppression;
 /// was due, allowing ten seconds for the clocks of other nodes. Reads only the newest suppression: in a search by a
 /// time that the planner does not know, PostgreSQL would read the whole table.
 ///
-/// Rows are found one by one and then updated by their position (ctid), so that the plan can be kept (`kept_plans`).
+/// Rows are found one by one and then updated by their position (ctid), so that the plan can be kept (`generic_plans`).
 /// `coalesce` and `+ 0` keep the planner from using the index of claims, which PostgreSQL would read as a whole: a
 /// comparison with `claimed_node` alone would imply the condition of that index.
 const MARK: &str =
@@ -69,27 +69,27 @@ type EntryKey = (ServerId, MessageId, Timestamp);
 pub(super) async fn begin(
     client: &ClientWrapper,
     node: &Node,
-    entries: &[Begin],
+    entries: &[BeginRequest],
     now: Timestamp,
-) -> Result<Vec<Begun>, StoreError> {
+) -> Result<Vec<BeginResult>, StoreError> {
     let mut marked = mark(client, node, entries).await?;
-    let is_read = |entry: &&Begin| {
+    let is_read = |entry: &&BeginRequest| {
         marked.get(&key(entry)).is_some_and(|is_newly_suppressed| *is_newly_suppressed || entry.needs_message)
     };
-    let to_read: Vec<&Begin> = entries.iter().filter(is_read).collect();
+    let to_read: Vec<&BeginRequest> = entries.iter().filter(is_read).collect();
     let mut messages = if to_read.is_empty() { HashMap::new() } else { read(client, &to_read, now).await? };
     // If several entries name the same claim, the first one gets it.
-    let answer = |entry: &Begin| {
+    let answer = |entry: &BeginRequest| {
         let entry_key = key(entry);
         match marked.remove(&entry_key) {
-            Some(_) => messages.remove(&entry_key).unwrap_or(Begun::Go(None)),
-            None => Begun::Gone,
+            Some(_) => messages.remove(&entry_key).unwrap_or(BeginResult::Go(None)),
+            None => BeginResult::Gone,
         }
     };
     Ok(entries.iter().map(answer).collect())
 }
 
-fn key(entry: &Begin) -> EntryKey {
+fn key(entry: &BeginRequest) -> EntryKey {
     (entry.server_id, entry.message_id, entry.due_at)
 }
 
@@ -97,12 +97,12 @@ fn key(entry: &Begin) -> EntryKey {
 async fn mark(
     client: &ClientWrapper,
     node: &Node,
-    entries: &[Begin],
+    entries: &[BeginRequest],
 ) -> Result<HashMap<EntryKey, bool>, StoreError> {
     let (servers, messages, due) = columns(entries);
     let number = i64::from(node.number);
     let params: [&(dyn ToSql + Sync); 5] = [&number, &node.epoch, &servers, &messages, &due];
-    let rows = kept_plans::query(client, MARK, &params).await?;
+    let rows = generic_plans::query(client, MARK, &params).await?;
     let mark = |row: &Row| {
         let due_at = Timestamp::from_micros(row.get(2));
         ((ServerId(row.get(0)), MessageId(row.get(1)), due_at), row.get(3))
@@ -112,12 +112,12 @@ async fn mark(
 
 async fn read(
     client: &ClientWrapper,
-    entries: &[&Begin],
+    entries: &[&BeginRequest],
     now: Timestamp,
-) -> Result<HashMap<EntryKey, Begun>, StoreError> {
+) -> Result<HashMap<EntryKey, BeginResult>, StoreError> {
     let (servers, messages, due) = columns(entries.iter().copied());
     let params: [&(dyn ToSql + Sync); 4] = [&servers, &messages, &due, &now.as_micros()];
-    let rows = kept_plans::query(client, READ, &params).await?;
+    let rows = generic_plans::query(client, READ, &params).await?;
     let read = |row: &Row| {
         let due_at = Timestamp::from_micros(row.get(2));
         Ok(((ServerId(row.get(0)), MessageId(row.get(1)), due_at), read_begun(row)?))
@@ -125,14 +125,14 @@ async fn read(
     rows.iter().map(read).collect()
 }
 
-fn columns<'a>(entries: impl IntoIterator<Item = &'a Begin>) -> (Vec<i64>, Vec<i64>, Vec<i64>) {
-    let column = |entry: &Begin| (entry.server_id.0, entry.message_id.0, entry.due_at.as_micros());
+fn columns<'a>(entries: impl IntoIterator<Item = &'a BeginRequest>) -> (Vec<i64>, Vec<i64>, Vec<i64>) {
+    let column = |entry: &BeginRequest| (entry.server_id.0, entry.message_id.0, entry.due_at.as_micros());
     entries.into_iter().map(column).collect()
 }
 
-fn read_begun(row: &Row) -> Result<Begun, StoreError> {
+fn read_begun(row: &Row) -> Result<BeginResult, StoreError> {
     let message = Box::new(read_message(row)?);
-    let Some(address) = row.get::<_, Option<String>>(23) else { return Ok(Begun::Go(Some(message))) };
+    let Some(address) = row.get::<_, Option<String>>(23) else { return Ok(BeginResult::Go(Some(message))) };
     let suppression = Suppression {
         address,
         reason: name(row, 24, SuppressionReason::parse)?,
@@ -141,7 +141,7 @@ fn read_begun(row: &Row) -> Result<Begun, StoreError> {
         created_at: Timestamp::from_micros(row.get(27)),
         expires_at: row.get::<_, Option<i64>>(28).map(Timestamp::from_micros),
     };
-    Ok(Begun::Suppressed(message, suppression))
+    Ok(BeginResult::Suppressed(message, suppression))
 }
 
 fn read_message(row: &Row) -> Result<Message, StoreError> {

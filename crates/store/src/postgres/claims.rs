@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{MessageId, ServerId};
 
+/// Key of a message, and of its queue entry.
 pub(super) type Key = (ServerId, MessageId);
 
 #[derive(Debug, Default)]
@@ -15,18 +16,18 @@ pub(super) struct Claims {
     /// Locked during a claim. True from the start of a claim until its result is known.
     is_unconfirmed: tokio::sync::Mutex<bool>,
     /// Whether an accept with claims may have been committed without confirmation.
-    accept_is_lost: AtomicBool,
+    has_lost_accept: AtomicBool,
 }
 
 /// The right to claim; only one exists at a time.
-pub(super) struct Turn<'a> {
+pub(super) struct ClaimPermit<'a> {
     claims: &'a Claims,
     is_unconfirmed: tokio::sync::MutexGuard<'a, bool>,
 }
 
 impl Claims {
-    pub(super) async fn begin(&self) -> Turn<'_> {
-        Turn { claims: self, is_unconfirmed: self.is_unconfirmed.lock().await }
+    pub(super) async fn acquire(&self) -> ClaimPermit<'_> {
+        ClaimPermit { claims: self, is_unconfirmed: self.is_unconfirmed.lock().await }
     }
 
     pub(super) fn add(&self, keys: impl IntoIterator<Item = Key>) {
@@ -41,9 +42,9 @@ impl Claims {
     }
 
     /// Records that an accept ended without a result: it may have claimed `keys`.
-    pub(super) fn lose(&self, keys: &[Key]) {
+    pub(super) fn note_lost_accept(&self, keys: &[Key]) {
         self.forget(keys);
-        self.accept_is_lost.store(true, Ordering::Release);
+        self.has_lost_accept.store(true, Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<Key>> {
@@ -51,17 +52,17 @@ impl Claims {
     }
 }
 
-impl Turn<'_> {
+impl ClaimPermit<'_> {
     /// Marks this claim as unconfirmed. Returns the known claims if an earlier claim was lost: all other claims of this
     /// node must then be released.
     pub(super) fn start(&mut self) -> Option<Vec<Key>> {
-        let lost_by_accept = self.claims.accept_is_lost.swap(false, Ordering::AcqRel);
+        let lost_by_accept = self.claims.has_lost_accept.swap(false, Ordering::AcqRel);
         let lost_by_claim = std::mem::replace(&mut *self.is_unconfirmed, true);
         (lost_by_accept || lost_by_claim).then(|| self.claims.lock().iter().copied().collect())
     }
 
-    /// Records the messages that this turn claimed.
-    pub(super) fn end(mut self, claimed: impl IntoIterator<Item = Key>) {
+    /// Records the messages that this claim returned.
+    pub(super) fn confirm(mut self, claimed: impl IntoIterator<Item = Key>) {
         self.claims.add(claimed);
         *self.is_unconfirmed = false;
     }

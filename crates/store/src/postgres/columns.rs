@@ -119,7 +119,7 @@ impl<'a> Columns<'a> {
     }
 
     /// The messages that are claimed when accepted.
-    pub(super) fn claimed(&self) -> Vec<Key> {
+    pub(super) fn claimed_keys(&self) -> Vec<Key> {
         let queue = &self.queue;
         let entries = queue.server_id.iter().zip(&queue.message_id).zip(&queue.claimed_node);
         entries

@@ -19,41 +19,41 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{OpenError, StoreError};
 
-const CONNECT_MAX: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Timeout for cancelling a statement, which needs its own connection.
-const CANCEL_MAX: Duration = Duration::from_secs(3);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 /// `lock_timeout` ends waits for locks: for example on an idempotency key that another node is writing, or on rows
 /// locked by a connection of ours that died without the database noticing.
 ///
 /// The other two timeouts end statements and transactions whose client is gone or cannot cancel them. They are long,
 /// because a large body on a slow link takes long.
 ///
-/// Statements are planned each time, except in transactions of `kept_plans`. A kept plan made while the queue was empty
+/// Statements are planned each time, except in transactions of `generic_plans`. A plan kept since the queue was empty
 /// would read the whole queue for every batch once it has grown, until the table is analysed. Such a scan costs more
 /// than planning once per batch.
 ///
 /// Sequential and bitmap scans are off, so that frequent queries use an index and its order, as on SQLite. A planner
 /// that does not know how large a table has become would read all of it, or fetch and sort. JIT compilation never pays
 /// off.
-const SESSION: &str = "-c statement_timeout=90s -c lock_timeout=1s -c idle_in_transaction_session_timeout=90s \
+const SESSION_OPTIONS: &str = "-c statement_timeout=90s -c lock_timeout=1s -c idle_in_transaction_session_timeout=90s \
                        -c plan_cache_mode=force_custom_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off";
 /// Makes commits durable if the database's default would not. The settings `remote_*` and `local` are sufficient.
-const DURABLE: &str = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
+const ENABLE_SYNCHRONOUS_COMMIT: &str = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
 /// The pool, and the canceller for connections that are discarded.
-pub(super) fn pool(
+pub(super) fn open_pool(
     url: &str,
     connections: usize,
     ca_file: Option<&Path>,
 ) -> Result<(Pool, Canceller), OpenError> {
     let mut config: Config = url.parse().map_err(|_| OpenError::BadUrl(without_password(url)))?;
-    config.connect_timeout(CONNECT_MAX);
+    config.connect_timeout(CONNECT_TIMEOUT);
     config.keepalives_idle(Duration::from_secs(10));
     config.tcp_user_timeout(Duration::from_secs(10));
     config.application_name("postroad");
     let options = match config.get_options() {
-        Some(of_url) => format!("{SESSION} {of_url}"),
-        None => SESSION.to_owned(),
+        Some(url_options) => format!("{SESSION_OPTIONS} {url_options}"),
+        None => SESSION_OPTIONS.to_owned(),
     };
     config.options(options);
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
@@ -65,16 +65,18 @@ pub(super) fn pool(
     } else {
         // "Prefer" would fall back to plain text if an attacker asks for it.
         config.ssl_mode(SslMode::Require);
-        let tls = tls(ca_file)?;
+        let tls = tls_connector(ca_file)?;
         (Manager::from_config(config, tls.clone(), recycle), Canceller(Some(tls)))
     };
-    let wait = Some(CONNECT_MAX);
+    let wait = Some(CONNECT_TIMEOUT);
     let pool = Pool::builder(manager)
         .max_size(connections.max(4))
         .timeouts(Timeouts { wait, create: wait, recycle: wait })
         .runtime(Runtime::Tokio1)
         .post_create(Hook::async_fn(|client: &mut ClientWrapper, _| {
-            Box::pin(async move { client.batch_execute(DURABLE).await.map_err(HookError::Backend) })
+            Box::pin(async move {
+                client.batch_execute(ENABLE_SYNCHRONOUS_COMMIT).await.map_err(HookError::Backend)
+            })
         }))
         .build()
         .map_err(|e| StoreError::Internal(e.to_string()))?;
@@ -103,7 +105,7 @@ impl Canceller {
                     None => token.cancel_query(NoTls).await,
                 }
             };
-            match tokio::time::timeout(CANCEL_MAX, cancelling).await {
+            match tokio::time::timeout(CANCEL_TIMEOUT, cancelling).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::debug!(%error, "a statement could not be cancelled"),
                 Err(_) => tracing::debug!("a statement could not be cancelled in time"),
@@ -134,8 +136,8 @@ pub(super) async fn check(client: &ClientWrapper) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Whether the database is on this machine. `hostaddr` is the address that is dialled; `host` may name another machine
-/// then, and the reverse.
+/// Whether the database is on this machine. Checks `hostaddr` as well as `host`: the connection goes to `hostaddr` if
+/// it is set, whatever `host` names.
 fn is_local(config: &Config) -> bool {
     let is_local_host = |host: &Host| match host {
         Host::Tcp(name) => {
@@ -147,7 +149,7 @@ fn is_local(config: &Config) -> bool {
 }
 
 /// Trusts the public authorities, or only those of `ca_file`.
-fn tls(ca_file: Option<&Path>) -> Result<MakeRustlsConnect, OpenError> {
+fn tls_connector(ca_file: Option<&Path>) -> Result<MakeRustlsConnect, OpenError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(file) = ca_file {
@@ -173,13 +175,17 @@ fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return if url.contains("password") { "…".to_owned() } else { url.to_owned() };
     };
-    let until = |text: &str, ends: &[char]| text.split(ends).next().unwrap_or_default().to_owned();
+    let text_before = |text: &str, ends: &[char]| text.split(ends).next().unwrap_or_default().to_owned();
     let parameters = if rest.contains('?') { "?…" } else { "" };
     match rest.rsplit_once('@') {
         Some((user, host)) => {
-            format!("{scheme}://{}:…@{}{parameters}", until(user, &[':', '/', '?']), until(host, &['?']))
+            format!(
+                "{scheme}://{}:…@{}{parameters}",
+                text_before(user, &[':', '/', '?']),
+                text_before(host, &['?'])
+            )
         }
-        None => format!("{scheme}://{}{parameters}", until(rest, &['?'])),
+        None => format!("{scheme}://{}{parameters}", text_before(rest, &['?'])),
     }
 }
 

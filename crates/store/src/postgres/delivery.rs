@@ -6,13 +6,13 @@ use std::sync::Arc;
 use postroad_model::Timestamp;
 
 use super::claims::Key;
-use super::finish::Settled;
-use super::{Engine, begin, bounded, bounded_for, finish, queue};
-use crate::JobWithIds;
+use super::finish::SettleResult;
+use super::{Engine, begin, finish, queue, with_timeout, with_timeout_for};
+use crate::SqlOperationWithIds;
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
-use crate::queue::waiting::Entry;
-use crate::queue::{Begin, Begun, ClaimSkips, Claimed};
+use crate::queue::waiting::EntryChange;
+use crate::queue::{BeginRequest, BeginResult, ClaimSkips, ClaimedEntry};
 
 /// Entries that `take_over` claims.
 #[derive(Clone, Copy)]
@@ -29,40 +29,40 @@ impl Engine {
         due_by: Timestamp,
         limit: usize,
         skip: &ClaimSkips,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<ClaimedEntry>, StoreError> {
         let node = self.database.node()?;
-        let mut turn = self.database.claims.begin().await;
-        let kept = turn.start();
+        let mut permit = self.database.claims.acquire().await;
+        let known_claims = permit.start();
         let claimed = self
-            .exchange(async |client| {
-                if let Some(kept) = kept {
-                    queue::release_all_but(client, &node, &kept).await?;
+            .autocommit(async |client| {
+                if let Some(known_claims) = known_claims {
+                    queue::release_all_but(client, &node, &known_claims).await?;
                 }
                 queue::claim(client, &node, due_by, limit, skip).await
             })
             .await?;
-        turn.end(claimed.iter().map(Claimed::key));
+        permit.confirm(claimed.iter().map(ClaimedEntry::key));
         Ok(claimed)
     }
 
     /// Claims these entries if they are free or their claim belongs to an expired lease.
-    pub(crate) async fn adopt(&self, keys: &[Key]) -> Result<Vec<Claimed>, StoreError> {
+    pub(crate) async fn adopt(&self, keys: &[Key]) -> Result<Vec<ClaimedEntry>, StoreError> {
         self.take_over(TakeOver::These(keys)).await
     }
 
     /// Claims entries that dead nodes began to send long ago.
-    pub(crate) async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>, StoreError> {
+    pub(crate) async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<ClaimedEntry>, StoreError> {
         self.take_over(TakeOver::Abandoned(limit)).await
     }
 
-    async fn take_over(&self, wanted: TakeOver<'_>) -> Result<Vec<Claimed>, StoreError> {
+    async fn take_over(&self, wanted: TakeOver<'_>) -> Result<Vec<ClaimedEntry>, StoreError> {
         let node = self.database.node()?;
-        let mut turn = self.database.claims.begin().await;
-        let kept = turn.start();
+        let mut permit = self.database.claims.acquire().await;
+        let known_claims = permit.start();
         let claimed = self
-            .exchange(async |client| {
-                if let Some(kept) = kept {
-                    queue::release_all_but(client, &node, &kept).await?;
+            .autocommit(async |client| {
+                if let Some(known_claims) = known_claims {
+                    queue::release_all_but(client, &node, &known_claims).await?;
                 }
                 match wanted {
                     TakeOver::These(keys) => queue::adopt(client, &node, keys).await,
@@ -70,19 +70,23 @@ impl Engine {
                 }
             })
             .await?;
-        turn.end(claimed.iter().map(Claimed::key));
+        permit.confirm(claimed.iter().map(ClaimedEntry::key));
         Ok(claimed)
     }
 
-    pub(crate) async fn release_previous(&self) -> Result<u64, StoreError> {
+    pub(crate) async fn release_previous_claims(&self) -> Result<u64, StoreError> {
         let node = self.database.node()?;
-        self.exchange(async |client| queue::release_previous(client, &node).await).await
+        self.autocommit(async |client| queue::release_previous_claims(client, &node).await).await
     }
 
-    pub(crate) async fn begin(&self, entries: &[Begin], now: Timestamp) -> Result<Vec<Begun>, StoreError> {
+    pub(crate) async fn begin(
+        &self,
+        entries: &[BeginRequest],
+        now: Timestamp,
+    ) -> Result<Vec<BeginResult>, StoreError> {
         let node = self.database.node()?;
         let connection = self.database.connection().await?;
-        let begun = bounded(Box::pin(begin::begin(connection.client(), &node, entries, now))).await?;
+        let begun = with_timeout(Box::pin(begin::begin(connection.client(), &node, entries, now))).await?;
         connection.done();
         Ok(begun)
     }
@@ -101,38 +105,38 @@ impl Engine {
         let bytes = outcomes.iter().map(|outcome| outcome.transcript.as_ref().map_or(0, String::len)).sum();
         let connection = self.database.connection().await?;
         let settled =
-            bounded_for(bytes, Box::pin(finish::finish(connection.client(), &node, outcomes))).await?;
+            with_timeout_for(bytes, Box::pin(finish::finish(connection.client(), &node, outcomes))).await?;
         connection.done();
-        let kept_key = |(outcome, settled): (&Arc<Outcome>, &Settled)| {
-            let keeps = match settled {
-                Settled::Yes => outcome.keep_claim && outcome.delivery.status.is_queued(),
-                Settled::No => false,
-                Settled::OtherAttempt => true,
+        let claimed_key = |(outcome, settled): (&Arc<Outcome>, &SettleResult)| {
+            let is_still_claimed = match settled {
+                SettleResult::Recorded => outcome.keep_claim && outcome.delivery.status.is_queued(),
+                SettleResult::NotRecorded => false,
+                SettleResult::OtherAttempt => true,
             };
-            keeps.then(|| outcome.key())
+            is_still_claimed.then(|| outcome.key())
         };
-        let kept: HashSet<Key> = outcomes.iter().zip(&settled).filter_map(kept_key).collect();
+        let still_claimed: HashSet<Key> = outcomes.iter().zip(&settled).filter_map(claimed_key).collect();
         let ended: Vec<Key> =
-            outcomes.iter().map(|outcome| outcome.key()).filter(|key| !kept.contains(key)).collect();
+            outcomes.iter().map(|outcome| outcome.key()).filter(|key| !still_claimed.contains(key)).collect();
         self.database.claims.forget(&ended);
-        Ok(settled.into_iter().map(|settled| settled == Settled::Yes).collect())
+        Ok(settled.into_iter().map(|settled| settled == SettleResult::Recorded).collect())
     }
 
     pub(crate) async fn release(&self, keys: Vec<Key>) -> Result<(), StoreError> {
         let node = self.database.node()?;
-        self.exchange(async |client| queue::release(client, &node, &keys).await).await?;
+        self.autocommit(async |client| queue::release(client, &node, &keys).await).await?;
         self.database.claims.forget(&keys);
         Ok(())
     }
 
     pub(crate) async fn unbegin(&self, key: Key) -> Result<(), StoreError> {
         let node = self.database.node()?;
-        self.exchange(async |client| queue::unbegin(client, &node, key).await).await
+        self.autocommit(async |client| queue::unbegin(client, &node, key).await).await
     }
 
     /// Releases some claims of dead nodes; returns how many.
     pub(crate) async fn reap(&self, limit: usize) -> Result<u64, StoreError> {
-        self.exchange(async |client| queue::reap(client, limit).await).await
+        self.autocommit(async |client| queue::reap(client, limit).await).await
     }
 
     /// Changes a message that is not being sent. If the change affects the message's queue entry, this node's claim on
@@ -140,10 +144,10 @@ impl Engine {
     pub(crate) async fn change_waiting<T: Send + 'static>(
         &self,
         key: Key,
-        job: JobWithIds<(T, Entry)>,
-    ) -> Result<(T, Entry), StoreError> {
-        let (done, entry) = self.write_with_ids(job).await?;
-        if entry != Entry::Unchanged {
+        operation: SqlOperationWithIds<(T, EntryChange)>,
+    ) -> Result<(T, EntryChange), StoreError> {
+        let (done, entry) = self.write_with_ids(operation).await?;
+        if entry != EntryChange::Unchanged {
             self.database.claims.forget(&[key]);
         }
         Ok((done, entry))

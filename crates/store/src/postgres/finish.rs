@@ -13,10 +13,10 @@ use tokio_postgres::types::ToSql;
 use super::claims::Key;
 use super::delivery_rows::DeliveryRows;
 use super::event_rows::EventRows;
-use super::kept_plans::BEGIN_WITH_KEPT_PLANS;
-use super::partitions::WEEK_IDS;
+use super::generic_plans::BEGIN_WITH_GENERIC_PLANS;
+use super::partitions::IDS_PER_WEEK;
 use super::pipeline::Pipeline;
-use super::queue::columns;
+use super::queue::key_columns;
 use super::suppression_rows::SuppressionRows;
 use super::table::table;
 use super::{BatchKind, Node, lease, pipeline};
@@ -101,13 +101,13 @@ struct MessageState {
     due_at: Timestamp,
 }
 
-/// What became of one outcome.
+/// Result of storing one outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Settled {
+pub(super) enum SettleResult {
     /// The outcome is recorded, either now or by an earlier commit whose confirmation was lost.
-    Yes,
+    Recorded,
     /// The outcome was not recorded, and this node has no claim on the message any more.
-    No,
+    NotRecorded,
     /// Nothing was written: this node has claimed the message for another attempt.
     OtherAttempt,
 }
@@ -117,14 +117,14 @@ pub(super) async fn finish(
     client: &ClientWrapper,
     node: &Node,
     outcomes: &[Arc<Outcome>],
-) -> Result<Vec<Settled>, StoreError> {
+) -> Result<Vec<SettleResult>, StoreError> {
     let mut states = lock(client, node, outcomes).await?;
     let (mut changes, mut counts) = (Changes::default(), SourceTally::default());
     let mut settled = Vec::with_capacity(outcomes.len());
     for outcome in outcomes {
         // The state is removed, so that a second outcome for the same claim finds none.
         let Some(state) = states.remove(&outcome.key()) else {
-            settled.push(Settled::No);
+            settled.push(SettleResult::NotRecorded);
             continue;
         };
         let can_change = state.status.can_become(outcome.delivery.status);
@@ -132,14 +132,14 @@ pub(super) async fn finish(
             AttemptMatch::Same if can_change => {
                 changes.settle(outcome, &state, &node.ids);
                 counts.add(outcome);
-                Settled::Yes
+                SettleResult::Recorded
             }
             AttemptMatch::Same => {
                 changes.release(outcome);
-                Settled::No
+                SettleResult::NotRecorded
             }
-            AttemptMatch::Recorded => Settled::Yes,
-            AttemptMatch::Other => Settled::OtherAttempt,
+            AttemptMatch::Recorded => SettleResult::Recorded,
+            AttemptMatch::Other => SettleResult::OtherAttempt,
         });
     }
     for ((source_id, provider, day), (sent, bounced)) in counts.iter() {
@@ -163,16 +163,16 @@ async fn lock(
     let mut keys: Vec<Key> = outcomes.iter().map(|outcome| outcome.key()).collect();
     keys.sort_unstable();
     keys.dedup();
-    let (servers, messages) = columns(&keys);
+    let (servers, messages) = key_columns(&keys);
     let oldest = messages.iter().copied().min().unwrap_or_default();
     let newest = messages.iter().copied().max().unwrap_or_default();
-    let (oldest_send, newest_send) = (oldest - WEEK_IDS, newest + WEEK_IDS);
+    let (oldest_send, newest_send) = (oldest - IDS_PER_WEEK, newest + IDS_PER_WEEK);
     let number = i64::from(node.number);
     let statement = client.prepare_cached(LOCK).await?;
     let params: [&(dyn ToSql + Sync); 8] =
         [&number, &node.epoch, &servers, &messages, &oldest, &newest, &oldest_send, &newest_send];
     let (begun, rows) =
-        join(client.batch_execute(BEGIN_WITH_KEPT_PLANS), client.query(&statement, &params)).await;
+        join(client.batch_execute(BEGIN_WITH_GENERIC_PLANS), client.query(&statement, &params)).await;
     begun?;
     rows?
         .iter()
@@ -251,7 +251,7 @@ impl<'a> Changes<'a> {
 }
 
 async fn write(client: &ClientWrapper, node: &Node, changes: &Changes<'_>) -> Result<(), StoreError> {
-    let planned_each_time = [changes.statuses.statement(), changes.requeues.statement()];
+    let with_custom_plans = [changes.statuses.statement(), changes.requeues.statement()];
     let [events, outbox] = changes.events.statements();
     let tables = [
         changes.deliveries.statement(),
@@ -264,11 +264,11 @@ async fn write(client: &ClientWrapper, node: &Node, changes: &Changes<'_>) -> Re
     let shared = [
         changes.suppressions.statement(),
         changes.source_days.statement(),
-        Some((lease::NOTE_IDS, vec![&number, &kind, &node.epoch, &last_id])),
+        Some((lease::STORE_LAST_ID, vec![&number, &kind, &node.epoch, &last_id])),
     ];
     let pipeline = Pipeline {
         begin: None,
-        planned_each_time: planned_each_time.into_iter().flatten().collect(),
+        with_custom_plans: with_custom_plans.into_iter().flatten().collect(),
         together: tables.into_iter().flatten().collect(),
         in_order: shared.into_iter().flatten().collect(),
     };

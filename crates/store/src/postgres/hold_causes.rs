@@ -8,7 +8,9 @@ use postroad_model::{AccountId, LimitPeriod, MessageId, ServerId, SuppressionRea
 
 use super::account_counts;
 use super::pipeline::query;
-use crate::accept::initial::{HoldCause, HoldCauses, ServerHour, counted, hold_beyond, hour_of, is_checked};
+use crate::accept::initial::{
+    HoldCause, HoldCauses, ServerHour, counted_recipients, hold_beyond, hour_of, may_be_held,
+};
 use crate::accept::limit_values::Window;
 use crate::accept::{LimitOwner, LimitUse, NewSend, hourly_limit};
 use crate::error::StoreError;
@@ -42,8 +44,8 @@ const LOCK_SERVER: &str = "SELECT name FROM servers WHERE id = $1 FOR NO KEY UPD
 
 const LAST_SEQ: &str = "SELECT coalesce(max(seq), 0) FROM events WHERE server_id = $1 AND message_id = 0";
 
-/// Hold causes and events of a batch.
-pub(super) struct Found {
+/// Hold causes and events of a batch, and the usage of limits.
+pub(super) struct HoldDecision {
     pub(super) causes: HoldCauses,
     /// Events to write with the batch.
     pub(super) server_events: Vec<ServerEvent>,
@@ -61,7 +63,7 @@ impl LimitUses {
     /// Usage of the limits that a send counts against.
     pub(super) fn of(&self, send: &NewSend) -> Vec<LimitUse> {
         let no_causes = HoldCauses::new();
-        if counted(send, &no_causes).next().is_none() {
+        if counted_recipients(send, &no_causes).next().is_none() {
             return Vec::new();
         }
         let of_server = send.hourly_limit.and_then(|_| self.of_servers.get(&send.info.server_id));
@@ -80,7 +82,7 @@ pub(super) struct ServerEvent {
 }
 
 /// Messages that a batch adds to an hour of a server.
-struct Added {
+struct AddedMessages {
     limit: u32,
     /// Time of the latest send.
     at: Timestamp,
@@ -90,45 +92,49 @@ struct Added {
 /// Finds the hold causes of a batch. Begins the transaction if it needs a query.
 pub(super) async fn find(
     client: &ClientWrapper,
-    is_begun: &mut bool,
+    in_transaction: &mut bool,
     sends: Vec<&NewSend>,
-) -> Result<Found, StoreError> {
-    let mut causes = suppressed(client, is_begun, &sends).await?;
-    let mut hours: BTreeMap<ServerHour, Added> = BTreeMap::new();
+) -> Result<HoldDecision, StoreError> {
+    let mut causes = find_suppressed(client, in_transaction, &sends).await?;
+    let mut hours: BTreeMap<ServerHour, AddedMessages> = BTreeMap::new();
     for send in &sends {
         let Some(limit) = send.hourly_limit else { continue };
-        if counted(send, &causes).next().is_none() {
+        if counted_recipients(send, &causes).next().is_none() {
             continue;
         }
         let at = send.info.created_at;
-        let nothing = Added { limit, at, messages: Vec::new() };
-        let entry = hours.entry((send.info.server_id, hour_of(send))).or_insert(nothing);
+        let empty = AddedMessages { limit, at, messages: Vec::new() };
+        let entry = hours.entry((send.info.server_id, hour_of(send))).or_insert(empty);
         (entry.limit, entry.at) = (limit, at.max(entry.at));
-        entry.messages.extend(counted(send, &causes).map(|recipient| recipient.id));
+        entry.messages.extend(counted_recipients(send, &causes).map(|recipient| recipient.id));
     }
-    let (mut crossed, mut uses) = (Vec::new(), LimitUses::default());
+    let (mut threshold_events, mut uses) = (Vec::new(), LimitUses::default());
     if !hours.is_empty() {
-        for (hour, before) in count(client, is_begun, &hours).await? {
-            let Some(Added { limit, at, messages }) = hours.get(&hour) else { continue };
+        for ((server_id, hour), before) in count(client, in_transaction, &hours).await? {
+            let Some(AddedMessages { limit, at, messages }) = hours.get(&(server_id, hour)) else { continue };
             hold_beyond(*limit, before, messages, &mut causes);
             let after = before + messages.len() as i64;
-            crossed.push((hour.0, *at, hourly_limit::crossed(*limit, hour.1, before, after)));
-            let window = Window { period: LimitPeriod::Hour, number: hour.1, limit: *limit };
-            uses.of_servers.insert(hour.0, LimitUse::new(LimitOwner::Server, window, after, *at));
+            threshold_events.push((
+                server_id,
+                *at,
+                hourly_limit::threshold_events(*limit, hour, before, after),
+            ));
+            let window = Window { period: LimitPeriod::Hour, number: hour, limit: *limit };
+            uses.of_servers.insert(server_id, LimitUse::new(LimitOwner::Server, window, after, *at));
         }
     }
-    uses.of_accounts = account_counts::hold_beyond(client, is_begun, &sends, &mut causes).await?;
+    uses.of_accounts = account_counts::hold_beyond(client, in_transaction, &sends, &mut causes).await?;
     // Every transaction locks the hours of servers first, then the periods of accounts, and servers last.
     let mut server_events = Vec::new();
-    for (server_id, at, events) in crossed {
-        server_events.extend(numbered(client, server_id, at, events).await?);
+    for (server_id, at, events) in threshold_events {
+        server_events.extend(number_events(client, server_id, at, events).await?);
     }
-    Ok(Found { causes, server_events, uses })
+    Ok(HoldDecision { causes, server_events, uses })
 }
 
 /// Assigns `seq` to events of a server. The caller has locked the hour, so no other node writes an event of this limit
 /// now. Locks the server, so that no other node numbers an event of the server.
-async fn numbered(
+async fn number_events(
     client: &ClientWrapper,
     server_id: ServerId,
     at: Timestamp,
@@ -141,19 +147,21 @@ async fn numbered(
     let name: Option<String> = client.query_opt(&statement, &[&server_id.0]).await?.map(|row| row.get(0));
     let statement = client.prepare_cached(LAST_SEQ).await?;
     let last: i64 = client.query_one(&statement, &[&server_id.0]).await?.get(0);
-    let named = events.into_iter().map(|event| hourly_limit::with_server(&event, server_id, name.as_deref()));
-    let numbered = named.zip(last + 1..);
+    let with_server =
+        events.into_iter().map(|event| hourly_limit::with_server(&event, server_id, name.as_deref()));
+    let numbered = with_server.zip(last + 1..);
     Ok(numbered.map(|(event, seq)| ServerEvent { server_id, seq, at, event }).collect())
 }
 
-async fn suppressed(
+/// Hold causes of the suppressed recipients.
+async fn find_suppressed(
     client: &ClientWrapper,
-    is_begun: &mut bool,
+    in_transaction: &mut bool,
     sends: &[&NewSend],
 ) -> Result<HoldCauses, StoreError> {
     let mut wanted: HashMap<(i64, String), Vec<MessageId>> = HashMap::new();
     for send in sends {
-        for recipient in send.recipients.iter().filter(|recipient| is_checked(send, recipient)) {
+        for recipient in send.recipients.iter().filter(|recipient| may_be_held(send, recipient)) {
             let server_id = send.info.server_id;
             let key = recipient_key(&recipient.rcpt_to, &recipient.domain);
             let erased = erased_key(server_id, &key);
@@ -168,7 +176,7 @@ async fn suppressed(
     let (servers, addresses): (Vec<i64>, Vec<&str>) =
         wanted.keys().map(|(server, address)| (*server, address.as_str())).unzip();
     let now = sends.iter().map(|send| send.info.created_at.as_micros()).max().unwrap_or_default();
-    let rows = query(client, is_begun, FIND, &[&servers, &addresses, &now]).await?;
+    let rows = query(client, in_transaction, FIND, &[&servers, &addresses, &now]).await?;
     for row in rows {
         let reason: &str = row.get(2);
         let reason = SuppressionReason::parse(reason).ok_or_else(|| {
@@ -186,13 +194,13 @@ async fn suppressed(
 /// Adds to the counts of the servers' hours; returns the counts before the addition.
 async fn count(
     client: &ClientWrapper,
-    is_begun: &mut bool,
-    hours: &BTreeMap<ServerHour, Added>,
+    in_transaction: &mut bool,
+    hours: &BTreeMap<ServerHour, AddedMessages>,
 ) -> Result<Vec<(ServerHour, i64)>, StoreError> {
     let servers: Vec<i64> = hours.keys().map(|(server_id, _)| server_id.0).collect();
     let numbers: Vec<i64> = hours.keys().map(|(_, hour)| *hour).collect();
     let messages: Vec<i64> = hours.values().map(|added| added.messages.len() as i64).collect();
-    let rows = query(client, is_begun, COUNT, &[&servers, &numbers, &messages]).await?;
+    let rows = query(client, in_transaction, COUNT, &[&servers, &numbers, &messages]).await?;
     let before = rows.iter().map(|row| {
         let hour = (ServerId(row.get(0)), row.get(1));
         let added = hours.get(&hour).map_or(0, |added| added.messages.len() as i64);

@@ -13,13 +13,13 @@ use deadpool_postgres::Object;
 use postroad_model::{Clock, IdGenerator};
 use tokio_postgres::GenericClient;
 
-use super::{BatchKind, Database, Node, bounded};
+use super::{BatchKind, Database, Node, with_timeout};
 use crate::error::{OpenError, StoreError};
 use crate::sql::Sql;
 
 /// Stores the highest id. If this node lost its lease, the statement divides by zero, so that the transaction fails.
 /// It is the last statement, so that a connection that dies earlier does not leave this row locked for the next batch.
-pub(super) const NOTE_IDS: &str = "WITH noted AS (UPDATE node_ids SET last_id = greatest(last_id, $4)
+pub(super) const STORE_LAST_ID: &str = "WITH noted AS (UPDATE node_ids SET last_id = greatest(last_id, $4)
                                        WHERE node = $1 AND lane = $2 AND epoch = $3 RETURNING 1)
                         SELECT 1 / count(*) FROM noted";
 
@@ -39,12 +39,12 @@ pub(super) async fn shorten_too_long(client: &impl GenericClient) -> Result<(), 
     Ok(())
 }
 
-/// Takes a lease; `None` if all numbers are taken. `before` is the previous lease of this process, if any.
+/// Takes a lease; `None` if all numbers are taken. `previous` is the lease that this process has lost, if any.
 pub(super) async fn take(
     client: &mut Object,
     identity: &str,
     clock: &Arc<dyn Clock>,
-    before: Option<&Node>,
+    previous: Option<&Node>,
 ) -> Result<Option<Node>, StoreError> {
     let transaction = client.transaction().await?;
     shorten_too_long(&*transaction).await?;
@@ -62,24 +62,25 @@ pub(super) async fn take(
         .await?;
     let Some(row) = taken else { return Ok(None) };
     let (number, epoch, owner_since): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
-    let marks = transaction
+    let stored_ids = transaction
         .query("UPDATE node_ids SET epoch = $2 WHERE node = $1 RETURNING last_id", &[&number, &epoch])
         .await?;
     transaction.commit().await?;
     let number = number as u8;
     // Ids that this process created but has not stored yet may still arrive: continue above them.
-    let own = before.filter(|before| before.number == number).map(|before| before.ids.last());
-    let last_id = marks.iter().map(|row| row.get::<_, i64>(0)).chain(own).max().unwrap_or(0);
+    let created_id =
+        previous.filter(|previous| previous.number == number).map(|previous| previous.ids.last());
+    let last_id = stored_ids.iter().map(|row| row.get::<_, i64>(0)).chain(created_id).max().unwrap_or(0);
     tracing::info!(node = number, epoch, "node number leased");
     let ids = Arc::new(IdGenerator::new(Arc::clone(clock), number, last_id));
     Ok(Some(Node { number, epoch, owner_since, ids }))
 }
 
 /// Renews the lease as long as the process runs, and takes a new one if it was lost.
-pub(super) async fn keep(database: Arc<Database>, identity: String, clock: Arc<dyn Clock>) {
+pub(super) async fn keep_renewed(database: Arc<Database>, identity: String, clock: Arc<dyn Clock>) {
     loop {
         tokio::time::sleep(RENEW_EVERY).await;
-        if let Err(error) = bounded(renew(&database, &identity, &clock)).await {
+        if let Err(error) = with_timeout(renew(&database, &identity, &clock)).await {
             tracing::warn!(%error, "renewing the node's lease failed; retrying");
         }
     }
@@ -107,7 +108,7 @@ async fn renew(database: &Database, identity: &str, clock: &Arc<dyn Clock>) -> R
 }
 
 /// Stores the highest id inside an operation; fails if this node lost its lease.
-pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, kind: BatchKind) -> Result<(), StoreError> {
+pub(super) async fn store_last_id(sql: &Sql<'_>, node: &Node, kind: BatchKind) -> Result<(), StoreError> {
     let updated = sql
         .execute(
             "UPDATE node_ids SET last_id = greatest(last_id, $4) WHERE node = $1 AND lane = $2 AND epoch = $3",
@@ -115,11 +116,11 @@ pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, kind: BatchKind) -> Res
         )
         .await?;
     if updated == 0 {
-        return Err(lost());
+        return Err(lost_error());
     }
     Ok(())
 }
 
-pub(super) fn lost() -> StoreError {
+pub(super) fn lost_error() -> StoreError {
     StoreError::Unavailable("this node lost its lease; it takes a new one within seconds".into())
 }

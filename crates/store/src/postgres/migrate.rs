@@ -9,10 +9,10 @@ use crate::error::{OpenError, StoreError};
 use crate::migrations;
 
 /// Key of the advisory lock: an arbitrary number that nothing else uses.
-const LOCK: i64 = 0x706f_7374_726f_6164;
+const LOCK_KEY: i64 = 0x706f_7374_726f_6164;
 
 pub(super) async fn migrate(client: &mut Object, now: Timestamp) -> Result<(), OpenError> {
-    run(client, now).await.map_err(|error| match error {
+    run_migrations(client, now).await.map_err(|error| match error {
         // `lock_timeout` ended the wait for another node's migration, or for a table that somebody else uses.
         OpenError::Store(error) if error.is_lock_timeout() => {
             let text = "the schema is locked: another node is migrating it, or a program uses its tables; start again \
@@ -23,10 +23,10 @@ pub(super) async fn migrate(client: &mut Object, now: Timestamp) -> Result<(), O
     })
 }
 
-async fn run(client: &mut Object, now: Timestamp) -> Result<(), OpenError> {
+async fn run_migrations(client: &mut Object, now: Timestamp) -> Result<(), OpenError> {
     let transaction = client.transaction().await.map_err(StoreError::from)?;
     let text = format!(
-        "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '10min'; SELECT pg_advisory_xact_lock({LOCK});
+        "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '10min'; SELECT pg_advisory_xact_lock({LOCK_KEY});
          CREATE TABLE IF NOT EXISTS schema_version (version BIGINT PRIMARY KEY)"
     );
     transaction.batch_execute(&text).await.map_err(StoreError::from)?;

@@ -16,8 +16,8 @@ pub(crate) mod delivery_rows;
 mod event_order;
 pub(crate) mod event_rows;
 mod finish;
+pub(crate) mod generic_plans;
 mod hold_causes;
-pub(crate) mod kept_plans;
 mod lease;
 mod migrate;
 mod outbox;
@@ -40,16 +40,16 @@ use crate::accept::hand_over::HandOver;
 use crate::accept::{Accepted, NewSend};
 use crate::error::{OpenError, StoreError};
 use crate::retention::OldRows;
-use crate::retention::old_rows::Cut;
+use crate::retention::old_rows::RemovalBound;
 use crate::retention::removal::DroppedWeeks;
 use crate::sql::Sql;
-use crate::{Job, JobWithIds, Role, Settings};
+use crate::{Role, Settings, SqlOperation, SqlOperationWithIds};
 use claims::Claims;
 use connect::Canceller;
 use pipeline::BusyConnection;
 
 /// Timeout of an operation on the database; a healthy database is faster.
-const EXCHANGE_MAX: Duration = Duration::from_secs(5);
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Slowest link to the database that timeouts allow for.
 const LINK_BYTES_PER_SECOND_MIN: usize = 500_000;
@@ -65,7 +65,7 @@ struct Database {
     claims: Claims,
     hand_over: Arc<HandOver>,
     /// Held while a batch of `accept_batch` is written, so that only one is written at a time.
-    batch_turn: tokio::sync::Mutex<()>,
+    batch_lock: tokio::sync::Mutex<()>,
 }
 
 /// This process's leased node number.
@@ -91,10 +91,10 @@ enum BatchKind {
 #[derive(Debug)]
 pub(crate) struct Engine {
     database: Arc<Database>,
-    accepts: batcher::Batcher,
+    batcher: batcher::Batcher,
     /// For sends with an idempotency key. A separate batcher: if another node is using a key, sends without keys do not
     /// wait.
-    accepts_with_key: batcher::Batcher,
+    keyed_batcher: batcher::Batcher,
     /// Renews the lease; `None` for command-line tools.
     heartbeat: Option<tokio::task::JoinHandle<()>>,
 }
@@ -108,16 +108,16 @@ impl Engine {
         hand_over: Arc<HandOver>,
     ) -> Result<Self, OpenError> {
         let (pool, canceller) =
-            connect::pool(url, settings.postgres_connections, settings.postgres_ca_file.as_deref())?;
+            connect::open_pool(url, settings.postgres_connections, settings.postgres_ca_file.as_deref())?;
         let mut client = pool.get().await.map_err(StoreError::from)?;
         connect::check(&client).await?;
         migrate::migrate(&mut client, clock.now()).await?;
         let node = match role {
             Role::Tool => None,
             Role::Node { identity } => {
-                let taken = bounded(lease::take(&mut client, identity, &clock, None)).await?;
+                let taken = with_timeout(lease::take(&mut client, identity, &clock, None)).await?;
                 let node = taken.ok_or(OpenError::NoFreeNode)?;
-                if let Err(error) = bounded(outbox::release_claims(&client, &node)).await {
+                if let Err(error) = with_timeout(outbox::release_claims(&client, &node)).await {
                     tracing::warn!(%error, "webhook deliveries in progress are repeated after two minutes");
                 }
                 Some(RwLock::new(node))
@@ -132,17 +132,17 @@ impl Engine {
             node,
             claims,
             hand_over,
-            batch_turn: tokio::sync::Mutex::default(),
+            batch_lock: tokio::sync::Mutex::default(),
         });
         let heartbeat = match role {
             Role::Tool => None,
             Role::Node { identity } => {
-                Some(tokio::spawn(lease::keep(Arc::clone(&database), identity.clone(), clock)))
+                Some(tokio::spawn(lease::keep_renewed(Arc::clone(&database), identity.clone(), clock)))
             }
         };
         Ok(Self {
-            accepts: batcher::Batcher::start(Arc::clone(&database), BatchKind::Accept),
-            accepts_with_key: batcher::Batcher::start(Arc::clone(&database), BatchKind::AcceptWithKey),
+            batcher: batcher::Batcher::start(Arc::clone(&database), BatchKind::Accept),
+            keyed_batcher: batcher::Batcher::start(Arc::clone(&database), BatchKind::AcceptWithKey),
             database,
             heartbeat,
         })
@@ -158,27 +158,27 @@ impl Engine {
 
     pub(crate) async fn release_webhook_claims(&self) -> Result<(), StoreError> {
         let node = self.database.node()?;
-        self.exchange(async |client| outbox::release_claims(client, &node).await).await
+        self.autocommit(async |client| outbox::release_claims(client, &node).await).await
     }
 
-    pub(crate) async fn write<T>(&self, job: Job<T>) -> Result<T, StoreError> {
-        self.database.transaction(0, job).await
+    pub(crate) async fn write<T>(&self, operation: SqlOperation<T>) -> Result<T, StoreError> {
+        self.database.transaction(0, operation).await
     }
 
-    pub(crate) async fn read<T>(&self, job: Job<T>) -> Result<T, StoreError> {
-        self.read_bytes(0, job).await
+    pub(crate) async fn read<T>(&self, operation: SqlOperation<T>) -> Result<T, StoreError> {
+        self.read_of_size(0, operation).await
     }
 
     /// Reads a result of about this many bytes.
-    async fn read_bytes<T>(&self, bytes: u64, job: Job<T>) -> Result<T, StoreError> {
+    async fn read_of_size<T>(&self, bytes: u64, operation: SqlOperation<T>) -> Result<T, StoreError> {
         let client = self.database.pool.get().await?;
-        let result = bounded_for(bytes as usize, job(&Sql::PostgresRead(&client))).await;
+        let result = with_timeout_for(bytes as usize, operation(&Sql::PostgresRead(&client))).await;
         self.database.discard_if_failed(client, &result);
         result
     }
 
     pub(crate) async fn accept(&self, send: NewSend) -> Result<Accepted, StoreError> {
-        let batcher = if send.idempotency.is_some() { &self.accepts_with_key } else { &self.accepts };
+        let batcher = if send.idempotency.is_some() { &self.keyed_batcher } else { &self.batcher };
         batcher.accept(send).await
     }
 
@@ -192,10 +192,10 @@ impl Engine {
         send_id: SendId,
         size: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let job: Job<_> = Box::new(move |sql| {
+        let operation: SqlOperation<_> = Box::new(move |sql| {
             Box::pin(async move {
                 let rows = sql
-                    .query_with_kept_plan(
+                    .query_with_generic_plan(
                         "SELECT data FROM bodies WHERE server_id = $1 AND send_id = $2 ORDER BY piece",
                         &[server_id.0.into(), send_id.0.into()],
                     )
@@ -211,18 +211,18 @@ impl Engine {
                 Ok(whole)
             })
         });
-        self.read_bytes(size, job).await
+        self.read_of_size(size, operation).await
     }
 
     /// Like `write`, for operations that create ids: fenced by the lease, and the highest id is stored.
     pub(crate) async fn write_with_ids<T: Send + 'static>(
         &self,
-        job: JobWithIds<T>,
+        operation: SqlOperationWithIds<T>,
     ) -> Result<T, StoreError> {
         let node = self.database.node()?;
         let next_id = node.ids.next();
         self.database.partitions.ensure(&self.database.pool, next_id, next_id).await?;
-        self.write(fenced(node, job)).await
+        self.write(fence(node, operation)).await
     }
 
     /// Like `write_with_ids`, for operations that store a body and concern an older message; the ids were already
@@ -232,17 +232,17 @@ impl Engine {
         older_message: MessageId,
         created_ids: &[i64],
         bytes: usize,
-        job: JobWithIds<T>,
+        operation: SqlOperationWithIds<T>,
     ) -> Result<T, StoreError> {
         let node = self.database.node()?;
         if created_ids.iter().any(|id| idgen::node_of(*id) != node.number) {
-            return Err(lease::lost());
+            return Err(lease::lost_error());
         }
         let next_id = node.ids.next();
         let oldest = created_ids.iter().copied().min().unwrap_or(next_id);
         self.database.partitions.ensure(&self.database.pool, oldest, next_id).await?;
         partitions::ensure_deliveries(&self.database.pool, older_message.0).await?;
-        self.database.transaction(bytes, fenced(node, job)).await
+        self.database.transaction(bytes, fence(node, operation)).await
     }
 
     /// Drops the weekly partitions of a table that end before this id, except those with rows that a server needs.
@@ -250,19 +250,19 @@ impl Engine {
         &self,
         which: OldRows,
         before: i64,
-        cuts: &[Cut],
+        bounds: &[RemovalBound],
     ) -> Result<DroppedWeeks, StoreError> {
-        partitions::drop_before(&self.database.pool, which, before, cuts).await
+        partitions::drop_weeks_before(&self.database.pool, which, before, bounds).await
     }
 
     /// Runs single statements, each in its own transaction.
-    async fn exchange<T>(
+    async fn autocommit<T>(
         &self,
         work: impl AsyncFnOnce(&ClientWrapper) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let client = self.database.pool.get().await?;
         // Boxed: otherwise `work` would make the futures of all callers large.
-        let result = bounded(Box::pin(work(&client))).await;
+        let result = with_timeout(Box::pin(work(&client))).await;
         self.database.discard_if_failed(client, &result);
         result
     }
@@ -283,12 +283,12 @@ impl Database {
         Ok(node.read().clone())
     }
 
-    /// Runs a job in a transaction that sends about this many bytes.
-    async fn transaction<T>(&self, bytes: usize, job: Job<T>) -> Result<T, StoreError> {
+    /// Runs an operation in a transaction that sends about this many bytes.
+    async fn transaction<T>(&self, bytes: usize, operation: SqlOperation<T>) -> Result<T, StoreError> {
         let mut client = self.pool.get().await?;
-        let result = bounded_for(bytes, async {
+        let result = with_timeout_for(bytes, async {
             let transaction = client.transaction().await?;
-            let value = job(&Sql::Postgres(&transaction)).await?;
+            let value = operation(&Sql::Postgres(&transaction)).await?;
             transaction.commit().await?;
             Ok(value)
         })
@@ -310,27 +310,27 @@ impl Database {
     }
 }
 
-/// Extends a job: it also stores the highest id created so far, and fails if the node has lost its lease.
-fn fenced<T: Send + 'static>(node: Node, job: JobWithIds<T>) -> Job<T> {
+/// Extends an operation: it also stores the highest id created so far, and fails if the node has lost its lease.
+fn fence<T: Send + 'static>(node: Node, operation: SqlOperationWithIds<T>) -> SqlOperation<T> {
     Box::new(move |sql| {
         Box::pin(async move {
-            let done = job(sql, Arc::clone(&node.ids)).await?;
-            lease::note_ids(sql, &node, BatchKind::Finish).await?;
+            let done = operation(sql, Arc::clone(&node.ids)).await?;
+            lease::store_last_id(sql, &node, BatchKind::Finish).await?;
             Ok(done)
         })
     })
 }
 
-async fn bounded<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    bounded_for(0, work).await
+async fn with_timeout<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    with_timeout_for(0, work).await
 }
 
 /// Runs `work` with a timeout that allows for sending this many bytes over a slow link.
-async fn bounded_for<T>(
+async fn with_timeout_for<T>(
     bytes: usize,
     work: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
-    let limit = EXCHANGE_MAX + Duration::from_secs((bytes / LINK_BYTES_PER_SECOND_MIN) as u64);
+    let limit = OPERATION_TIMEOUT + Duration::from_secs((bytes / LINK_BYTES_PER_SECOND_MIN) as u64);
     match tokio::time::timeout(limit, work).await {
         Ok(result) => result,
         Err(_) => Err(StoreError::Unavailable("the database does not answer".into())),

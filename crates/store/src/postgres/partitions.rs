@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 use deadpool_postgres::{Object, Pool};
 use parking_lot::Mutex;
 
-use super::bounded;
+use super::with_timeout;
 use crate::error::StoreError;
 use crate::retention::OldRows;
-use crate::retention::old_rows::Cut;
+use crate::retention::old_rows::RemovalBound;
 use crate::retention::removal::DroppedWeeks;
 
 /// Number of ids in a week.
-pub(super) const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
+pub(super) const IDS_PER_WEEK: i64 = (7 * 24 * 3_600) << 21;
 
 const TABLES: [&str; 7] =
     ["sends", "bodies", "messages", "deliveries", "delivery_transcripts", "events", "webhook_attempts"];
 
 /// Number of weeks created ahead, so that a failure to create one does not stop mail at once.
-const AHEAD: i64 = 2;
-/// Pause after a failure to create weeks ahead.
-const AHEAD_PAUSE: Duration = Duration::from_mins(10);
+const WEEKS_AHEAD: i64 = 2;
+/// Pause before weeks ahead are created again after a failure.
+const AHEAD_RETRY_PAUSE: Duration = Duration::from_mins(10);
 
 /// Key of the advisory lock: an arbitrary number that nothing else uses.
-const LOCK: i64 = 0x7061_7274_6974_696f;
+const LOCK_KEY: i64 = 0x7061_7274_6974_696f;
 
 #[derive(Debug, Default)]
 pub(super) struct Partitions {
     /// Weeks whose partitions are known to exist, counted from the ids' epoch.
-    made: Mutex<HashSet<i64>>,
+    existing_weeks: Mutex<HashSet<i64>>,
     /// Week whose following weeks could not be created, and when their creation is tried again.
     failed_ahead: Mutex<Option<(i64, Instant)>>,
 }
@@ -38,44 +38,44 @@ pub(super) struct Partitions {
 impl Partitions {
     /// Creates partitions for ids from `oldest` to `newest`.
     pub(super) async fn ensure(&self, pool: &Pool, oldest: i64, newest: i64) -> Result<(), StoreError> {
-        for week in oldest / WEEK_IDS..=newest / WEEK_IDS {
-            let is_made = self.made.lock().contains(&week);
-            if !is_made {
-                bounded(make(pool, week)).await?;
-                self.made.lock().insert(week);
-                self.make_ahead(pool, week).await;
+        for week in oldest / IDS_PER_WEEK..=newest / IDS_PER_WEEK {
+            let exists = self.existing_weeks.lock().contains(&week);
+            if !exists {
+                with_timeout(create_week(pool, week)).await?;
+                self.existing_weeks.lock().insert(week);
+                self.try_create_weeks_ahead(pool, week).await;
             }
         }
-        let failed = self.failed_ahead.lock().take_if(|(_, again_at)| *again_at <= Instant::now());
+        let failed = self.failed_ahead.lock().take_if(|(_, retry_at)| *retry_at <= Instant::now());
         if let Some((week, _)) = failed {
-            self.make_ahead(pool, week).await;
+            self.try_create_weeks_ahead(pool, week).await;
         }
         Ok(())
     }
 
     /// Creates the weeks after `week`. A failure is not urgent: these weeks are not needed before `week` ends.
-    async fn make_ahead(&self, pool: &Pool, week: i64) {
-        if let Err(error) = make_ahead(pool, week).await {
+    async fn try_create_weeks_ahead(&self, pool: &Pool, week: i64) {
+        if let Err(error) = create_weeks_ahead(pool, week).await {
             tracing::warn!(%error, week, "creating partitions ahead failed; retrying in 10 min");
-            *self.failed_ahead.lock() = Some((week, Instant::now() + AHEAD_PAUSE));
+            *self.failed_ahead.lock() = Some((week, Instant::now() + AHEAD_RETRY_PAUSE));
         }
     }
 }
 
-async fn make_ahead(pool: &Pool, week: i64) -> Result<(), StoreError> {
-    for next in week + 1..=week + AHEAD {
-        bounded(make(pool, next)).await?;
+async fn create_weeks_ahead(pool: &Pool, week: i64) -> Result<(), StoreError> {
+    for next in week + 1..=week + WEEKS_AHEAD {
+        with_timeout(create_week(pool, next)).await?;
     }
     Ok(())
 }
 
 /// Creates the partitions of a week, each as a separate table that is then attached. Unlike `CREATE TABLE … PARTITION
 /// OF`, attaching does not wait for users of the table (a dump may take hours) and does not block others.
-async fn make(pool: &Pool, week: i64) -> Result<(), StoreError> {
-    let (from, to) = (week * WEEK_IDS, (week + 1) * WEEK_IDS);
+async fn create_week(pool: &Pool, week: i64) -> Result<(), StoreError> {
+    let (from, to) = (week * IDS_PER_WEEK, (week + 1) * IDS_PER_WEEK);
     let mut client = pool.get().await?;
     let transaction = client.transaction().await?;
-    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
+    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK_KEY})")).await?;
     for table in TABLES {
         let name = format!("{table}_w{week}");
         let exists: bool =
@@ -96,10 +96,10 @@ async fn make(pool: &Pool, week: i64) -> Result<(), StoreError> {
 /// Creates the partition for deliveries of an old message again if it was dropped before the message was removed. Asks
 /// the database, because another node may have dropped it.
 pub(super) async fn ensure_deliveries(pool: &Pool, message_id: i64) -> Result<(), StoreError> {
-    let week = message_id / WEEK_IDS;
+    let week = message_id / IDS_PER_WEEK;
     let name = format!("deliveries_w{week}");
-    let is_there = bounded(async { exists(&pool.get().await?, &name).await }).await?;
-    if is_there { Ok(()) } else { bounded(make(pool, week)).await }
+    let is_there = with_timeout(async { exists(&pool.get().await?, &name).await }).await?;
+    if is_there { Ok(()) } else { with_timeout(create_week(pool, week)).await }
 }
 
 async fn exists(client: &Object, name: &str) -> Result<bool, StoreError> {
@@ -120,11 +120,11 @@ fn table_of(which: OldRows) -> &'static str {
 
 /// Drops weeks whose ids are all below `before`, except weeks with rows that a server needs. Waits for users of the
 /// table only briefly; the next call tries again.
-pub(super) async fn drop_before(
+pub(super) async fn drop_weeks_before(
     pool: &Pool,
     which: OldRows,
     before: i64,
-    cuts: &[Cut],
+    bounds: &[RemovalBound],
 ) -> Result<DroppedWeeks, StoreError> {
     let table = table_of(which);
     let mut client = pool.get().await?;
@@ -139,16 +139,16 @@ pub(super) async fn drop_before(
     for row in rows {
         let name: String = row.get(0);
         let week = name.strip_prefix(table).and_then(|rest| rest.strip_prefix("_w")?.parse::<i64>().ok());
-        let Some(week) = week.filter(|week| (week + 1) * WEEK_IDS <= before) else { continue };
-        if bounded(is_needed(&client, which, week, cuts)).await? {
-            weeks.kept_before = weeks.kept_before.max(Some((week + 1) * WEEK_IDS));
+        let Some(week) = week.filter(|week| (week + 1) * IDS_PER_WEEK <= before) else { continue };
+        if with_timeout(is_needed(&client, which, week, bounds)).await? {
+            weeks.needed_until = weeks.needed_until.max(Some((week + 1) * IDS_PER_WEEK));
             continue;
         }
         let transaction = client.transaction().await?;
         let text = format!(
-            "SET LOCAL lock_timeout = '200ms'; SELECT pg_advisory_xact_lock({LOCK}); DROP TABLE IF EXISTS {name}"
+            "SET LOCAL lock_timeout = '200ms'; SELECT pg_advisory_xact_lock({LOCK_KEY}); DROP TABLE IF EXISTS {name}"
         );
-        bounded(async { Ok(transaction.batch_execute(&text).await?) }).await?;
+        with_timeout(async { Ok(transaction.batch_execute(&text).await?) }).await?;
         transaction.commit().await?;
         weeks.dropped += 1;
     }
@@ -156,10 +156,15 @@ pub(super) async fn drop_before(
 }
 
 /// Whether a server that needs data from before the end of the week has rows in this week.
-async fn is_needed(client: &Object, which: OldRows, week: i64, cuts: &[Cut]) -> Result<bool, StoreError> {
-    let end = (week + 1) * WEEK_IDS;
+async fn is_needed(
+    client: &Object,
+    which: OldRows,
+    week: i64,
+    bounds: &[RemovalBound],
+) -> Result<bool, StoreError> {
+    let end = (week + 1) * IDS_PER_WEEK;
     let servers: Vec<i64> =
-        cuts.iter().filter(|cut| cut.before_id < end).map(|cut| cut.server_id.0).collect();
+        bounds.iter().filter(|bound| bound.before_id < end).map(|bound| bound.server_id.0).collect();
     // Looks for messages instead of delivery records: a message that is not delivered yet may have none.
     let table = match which {
         OldRows::Transcripts | OldRows::Deliveries => "messages",

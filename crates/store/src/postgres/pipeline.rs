@@ -8,42 +8,44 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 use super::connect::Canceller;
-use super::kept_plans::BEGIN_WITH_KEPT_PLANS;
+use super::generic_plans::BEGIN_WITH_GENERIC_PLANS;
 use super::lease;
 use crate::error::StoreError;
 
 pub(crate) type Statement<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
 
-const KEEP_PLANS: &str = "SET LOCAL plan_cache_mode = force_generic_plan";
-const PLAN_EACH_TIME: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
+const USE_GENERIC_PLANS: &str = "SET LOCAL plan_cache_mode = force_generic_plan";
+const USE_CUSTOM_PLANS: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 
 /// Statements of a transaction, in this order.
 #[derive(Default)]
 pub(super) struct Pipeline<'a> {
     /// `None` if the transaction has already begun.
     pub(super) begin: Option<&'static str>,
-    pub(super) planned_each_time: Vec<Statement<'a>>,
-    /// Statements with kept plans that run in any order: they do not depend on each other and lock no rows that other
-    /// transactions change.
+    /// Statements that are planned each time, with the values of their parameters.
+    pub(super) with_custom_plans: Vec<Statement<'a>>,
+    /// Statements with generic plans that run in any order: they do not depend on each other and lock no rows that
+    /// other transactions change.
     pub(super) together: Vec<Statement<'a>>,
-    /// Statements with kept plans that run one after the other: they change rows that other transactions change too,
+    /// Statements with generic plans that run one after the other: they change rows that other transactions change too,
     /// in the common locking order.
     pub(super) in_order: Vec<Statement<'a>>,
 }
 
-/// Runs a query in a transaction with kept plans; the first query is sent together with BEGIN.
+/// Runs a query in a transaction with generic plans. Unless `in_transaction` is set, BEGIN is sent together with the
+/// query.
 pub(super) async fn query(
     client: &ClientWrapper,
-    is_begun: &mut bool,
+    in_transaction: &mut bool,
     text: &'static str,
     params: &[&(dyn ToSql + Sync)],
 ) -> Result<Vec<tokio_postgres::Row>, StoreError> {
     let statement = client.prepare_cached(text).await?;
-    if std::mem::replace(is_begun, true) {
+    if std::mem::replace(in_transaction, true) {
         return Ok(client.query(&statement, params).await?);
     }
     let (begun, rows) =
-        join(client.batch_execute(BEGIN_WITH_KEPT_PLANS), client.query(&statement, params)).await;
+        join(client.batch_execute(BEGIN_WITH_GENERIC_PLANS), client.query(&statement, params)).await;
     begun?;
     Ok(rows?)
 }
@@ -51,26 +53,26 @@ pub(super) async fn query(
 /// Sends all statements and the COMMIT at once. If one of them fails, PostgreSQL turns the COMMIT into a ROLLBACK,
 /// and the error of the failed statement is returned.
 pub(super) async fn commit(client: &ClientWrapper, pipeline: Pipeline<'_>) -> Result<(), StoreError> {
-    let planned = prepare(client, pipeline.planned_each_time).await?;
-    let mut kept = Vec::new();
+    let custom = prepare(client, pipeline.with_custom_plans).await?;
+    let mut generic = Vec::new();
     if !pipeline.together.is_empty() {
-        let (text, params) = joined(pipeline.together);
-        kept.push((client.prepare_cached(&text).await?, params));
+        let (text, params) = join_statements(pipeline.together);
+        generic.push((client.prepare_cached(&text).await?, params));
     }
-    kept.extend(prepare(client, pipeline.in_order).await?);
+    generic.extend(prepare(client, pipeline.in_order).await?);
     let mut sent: Vec<BoxFuture<'_, Result<(), tokio_postgres::Error>>> = Vec::new();
     sent.extend(pipeline.begin.map(|begin| send(client, begin)));
-    if !planned.is_empty() {
-        sent.push(send(client, PLAN_EACH_TIME));
-        sent.extend(planned.iter().map(|prepared| execute(client, prepared)));
-        sent.push(send(client, KEEP_PLANS));
+    if !custom.is_empty() {
+        sent.push(send(client, USE_CUSTOM_PLANS));
+        sent.extend(custom.iter().map(|prepared| execute(client, prepared)));
+        sent.push(send(client, USE_GENERIC_PLANS));
     }
-    sent.extend(kept.iter().map(|prepared| execute(client, prepared)));
+    sent.extend(generic.iter().map(|prepared| execute(client, prepared)));
     sent.push(send(client, "COMMIT"));
     // The futures are polled in order, so the statements are sent in order.
-    for outcome in join_all(sent).await {
-        outcome.map_err(|error| match error.code() {
-            Some(&SqlState::DIVISION_BY_ZERO) => lease::lost(),
+    for result in join_all(sent).await {
+        result.map_err(|error| match error.code() {
+            Some(&SqlState::DIVISION_BY_ZERO) => lease::lost_error(),
             _ => StoreError::from(error),
         })?;
     }
@@ -78,7 +80,7 @@ pub(super) async fn commit(client: &ClientWrapper, pipeline: Pipeline<'_>) -> Re
 }
 
 /// Runs statements one by one in an existing transaction.
-pub(crate) async fn run<'a>(
+pub(crate) async fn execute_all<'a>(
     transaction: &Transaction<'_>,
     statements: impl IntoIterator<Item = Option<Statement<'a>>>,
 ) -> Result<(), StoreError> {
@@ -104,7 +106,7 @@ async fn prepare<'a>(
 
 /// Joins all statements into one, because receiving the result of each separate statement takes a tenth of the time of
 /// a small batch. Joining gives only some dozens of different texts, so the cache of prepared statements stays small.
-fn joined(statements: Vec<Statement<'_>>) -> (String, Vec<&(dyn ToSql + Sync)>) {
+fn join_statements(statements: Vec<Statement<'_>>) -> (String, Vec<&(dyn ToSql + Sync)>) {
     let (mut text, mut all) = (String::new(), Vec::new());
     let last = statements.len() - 1;
     for (number, (statement, params)) in statements.into_iter().enumerate() {
@@ -118,14 +120,14 @@ fn joined(statements: Vec<Statement<'_>>) -> (String, Vec<&(dyn ToSql + Sync)>) 
     (text, all)
 }
 
-/// Appends `statement` with shifted parameter numbers: `$1` becomes the first after `before` others.
-fn renumber(text: &mut String, statement: &str, before: usize) {
+/// Appends `statement` with parameter numbers shifted by `params_before`: `$1` becomes the first after those.
+fn renumber(text: &mut String, statement: &str, params_before: usize) {
     let mut parts = statement.split('$');
     text.push_str(parts.next().unwrap_or_default());
     for part in parts {
         let digits = part.bytes().take_while(u8::is_ascii_digit).count();
         let number: usize = part[..digits].parse().expect("a parameter has a number");
-        let _ = write!(text, "${}{}", before + number, &part[digits..]);
+        let _ = write!(text, "${}{}", params_before + number, &part[digits..]);
     }
 }
 
@@ -185,7 +187,7 @@ mod tests {
             ("DELETE $10 + $1", vec![one; 10]),
             ("INSERT $1", vec![one]),
         ];
-        let (text, params) = joined(statements);
+        let (text, params) = join_statements(statements);
         assert_eq!(text, "WITH part0 AS (INSERT $1, $2::text[], $1) , part1 AS (DELETE $12 + $3) INSERT $13");
         assert_eq!(params.len(), 13);
     }

@@ -14,7 +14,7 @@ use tokio_postgres::types::ToSql;
 use super::claims::Key;
 use super::{Node, lease};
 use crate::error::StoreError;
-use crate::queue::{ClaimSkips, Claimed};
+use crate::queue::{ClaimSkips, ClaimedEntry};
 
 /// Statement that claims the entries listed by `due`.
 macro_rules! claim {
@@ -41,7 +41,7 @@ const CLAIM: &str = claim!(
 
 /// Claims due entries, except those of skipped servers, which may have millions. Reads the oldest entry of each other
 /// server, and takes entries from the servers whose oldest entry is due first.
-const CLAIM_OF_OTHERS: &str = claim!(
+const CLAIM_EXCEPT_SKIPPED: &str = claim!(
     "senders (server_id) AS (
         SELECT (SELECT q.server_id FROM queue q WHERE q.claimed_node IS NULL AND q.scheduled = 0
                 ORDER BY q.server_id LIMIT 1)
@@ -63,7 +63,7 @@ const CLAIM_OF_OTHERS: &str = claim!(
         WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2) LIMIT $4)"
 );
 
-/// Claims given entries that are free, or whose claim belongs to an expired lease. Messages begun under that claim may
+/// Claims those of the listed entries that are free, or whose claim belongs to an expired lease. Messages begun under that claim may
 /// have been sent.
 const ADOPT: &str = "WITH wanted AS MATERIALIZED (
         SELECT queue.server_id, queue.message_id
@@ -80,7 +80,7 @@ const ADOPT: &str = "WITH wanted AS MATERIALIZED (
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
-/// Releases claims of this node on given entries. Messages that a dead node had begun get an expired epoch instead,
+/// Releases claims of this node on the listed entries. Messages that a dead node had begun get an expired epoch instead,
 /// so that `ADOPT_ABANDONED` finds them.
 const RELEASE: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at <= 0 THEN claimed_node END,
         claimed_epoch = CASE WHEN begun_at <= 0 THEN 0 END, begun_at = CASE WHEN begun_at <= 0 THEN begun_at END
@@ -95,7 +95,7 @@ const UNBEGIN: &str = "UPDATE queue SET begun_at = NULL
       AND queue.message_id = ANY ($4::bigint[]) AND begun_at > 0
       AND coalesce(claimed_node, -1) = $1 AND claimed_epoch + 0 = $2";
 
-/// Like `RELEASE`, for all claims of this node except the given ones.
+/// Like `RELEASE`, for all claims of this node except those on the listed entries.
 const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at <= 0 THEN claimed_node END,
         claimed_epoch = CASE WHEN begun_at <= 0 THEN 0 END, begun_at = CASE WHEN begun_at <= 0 THEN begun_at END
     WHERE claimed_node = $1 AND claimed_epoch = $2
@@ -143,7 +143,7 @@ pub(super) async fn claim(
     due_by: Timestamp,
     limit: usize,
     skip: &ClaimSkips,
-) -> Result<Vec<Claimed>, StoreError> {
+) -> Result<Vec<ClaimedEntry>, StoreError> {
     let skip_domains: Vec<&str> = skip.domains.iter().map(DomainName::as_str).collect();
     let skip_servers: Vec<i64> = skip.servers.iter().map(|server| server.0).collect();
     let (number, limit) = (i64::from(node.number), limit as i64);
@@ -153,38 +153,38 @@ pub(super) async fn claim(
     let rows = if skip_servers.is_empty() {
         client.query(&client.prepare_cached(CLAIM).await?, &params[..5]).await?
     } else {
-        client.query(&client.prepare_cached(CLAIM_OF_OTHERS).await?, &params).await?
+        client.query(&client.prepare_cached(CLAIM_EXCEPT_SKIPPED).await?, &params).await?
     };
-    read_all(&rows)
+    read_claimed(&rows)
 }
 
 pub(super) async fn adopt(
     client: &ClientWrapper,
     node: &Node,
     keys: &[Key],
-) -> Result<Vec<Claimed>, StoreError> {
-    let (servers, messages) = columns(keys);
+) -> Result<Vec<ClaimedEntry>, StoreError> {
+    let (servers, messages) = key_columns(keys);
     let statement = client.prepare_cached(ADOPT).await?;
     let rows = client.query(&statement, &[&i64::from(node.number), &node.epoch, &servers, &messages]).await?;
-    read_all(&rows)
+    read_claimed(&rows)
 }
 
 pub(super) async fn adopt_abandoned(
     client: &ClientWrapper,
     node: &Node,
     limit: usize,
-) -> Result<Vec<Claimed>, StoreError> {
+) -> Result<Vec<ClaimedEntry>, StoreError> {
     let statement = client.prepare_cached(ADOPT_ABANDONED).await?;
     let rows = client.query(&statement, &[&i64::from(node.number), &node.epoch, &(limit as i64)]).await?;
-    read_all(&rows)
+    read_claimed(&rows)
 }
 
-fn read_all(rows: &[Row]) -> Result<Vec<Claimed>, StoreError> {
+fn read_claimed(rows: &[Row]) -> Result<Vec<ClaimedEntry>, StoreError> {
     let mut claimed = rows
         .iter()
         .map(|row| {
             let domain: &str = row.get(2);
-            Ok(Claimed {
+            Ok(ClaimedEntry {
                 server_id: ServerId(row.get(0)),
                 message_id: MessageId(row.get(1)),
                 domain: DomainName::parse(domain).map_err(|e| {
@@ -227,13 +227,13 @@ async fn execute_with_keys(
     node: &Node,
     keys: &[Key],
 ) -> Result<(), StoreError> {
-    let (servers, messages) = columns(keys);
+    let (servers, messages) = key_columns(keys);
     let statement = client.prepare_cached(text).await?;
     client.execute(&statement, &[&i64::from(node.number), &node.epoch, &servers, &messages]).await?;
     Ok(())
 }
 
-pub(super) fn columns(keys: &[Key]) -> (Vec<i64>, Vec<i64>) {
+pub(super) fn key_columns(keys: &[Key]) -> (Vec<i64>, Vec<i64>) {
     keys.iter().map(|(server_id, message_id)| (server_id.0, message_id.0)).unzip()
 }
 
@@ -244,7 +244,7 @@ pub(super) async fn reap(client: &ClientWrapper, limit: usize) -> Result<u64, St
 }
 
 /// Releases messages that the previous process on this node's data folder had begun; returns how many.
-pub(super) async fn release_previous(client: &ClientWrapper, node: &Node) -> Result<u64, StoreError> {
+pub(super) async fn release_previous_claims(client: &ClientWrapper, node: &Node) -> Result<u64, StoreError> {
     let statement = client.prepare_cached(RELEASE_PREVIOUS).await?;
     Ok(client.execute(&statement, &[&i64::from(node.number), &node.epoch, &node.owner_since]).await?)
 }

@@ -12,10 +12,10 @@ use tokio_postgres::types::ToSql;
 use super::claims::Key;
 use super::event_rows::EventRows;
 use super::pipeline::Pipeline;
-use super::queue::columns;
+use super::queue::key_columns;
 use super::suppression_rows::SuppressionRows;
 use super::table::table;
-use super::{BatchKind, Engine, Node, bounded, lease, pipeline};
+use super::{BatchKind, Engine, Node, lease, pipeline, with_timeout};
 use crate::erase::message::erased_address;
 use crate::error::StoreError;
 use crate::events::NewEvent;
@@ -62,7 +62,7 @@ impl Engine {
         self.database.partitions.ensure(&self.database.pool, next_id, next_id).await?;
         let connection = self.database.connection().await?;
         let recorded =
-            bounded(Box::pin(record(connection.client(), &node, &tracked, simulator_domain))).await;
+            with_timeout(Box::pin(record(connection.client(), &node, &tracked, simulator_domain))).await;
         recorded?;
         connection.done();
         Ok(())
@@ -79,15 +79,15 @@ async fn record(
     let mut states = lock(client, tracked).await?;
     let mut changes = Changes::default();
     let mut suppressed = Vec::new();
-    for of_message in tracked.chunk_by(|one, next| key(one) == key(next)) {
-        let mut state = states.remove(&key(&of_message[0]));
+    for message_events in tracked.chunk_by(|one, next| key(one) == key(next)) {
+        let mut state = states.remove(&key(&message_events[0]));
         if let Some(state) = &mut state {
-            changes.add_message(of_message, state, &node.ids);
+            changes.add_message(message_events, state, &node.ids);
         }
         let new = |tracked_event| {
             suppression(tracked_event, state.as_ref(), simulator_domain).map(|new| (tracked_event, new))
         };
-        suppressed.extend(of_message.iter().filter_map(new));
+        suppressed.extend(message_events.iter().filter_map(new));
     }
     let mut suppressions = SuppressionRows::default();
     for (tracked_event, new) in &suppressed {
@@ -96,10 +96,10 @@ async fn record(
     let (number, kind, last_id) = (i64::from(node.number), BatchKind::Finish as i64, node.ids.last());
     let tables = changes.events.statements();
     let shared =
-        [suppressions.statement(), Some((lease::NOTE_IDS, vec![&number, &kind, &node.epoch, &last_id]))];
+        [suppressions.statement(), Some((lease::STORE_LAST_ID, vec![&number, &kind, &node.epoch, &last_id]))];
     let pipeline = Pipeline {
         begin: None,
-        planned_each_time: changes.marks.statement().into_iter().collect(),
+        with_custom_plans: changes.marks.statement().into_iter().collect(),
         together: tables.into_iter().flatten().collect(),
         in_order: shared.into_iter().flatten().collect(),
     };
@@ -117,7 +117,7 @@ async fn lock(
     let mut keys: Vec<Key> = tracked.iter().map(key).collect();
     // The keys are sorted, so equal ones are neighbours.
     keys.dedup();
-    let (servers, messages) = columns(&keys);
+    let (servers, messages) = key_columns(&keys);
     let statement = client.prepare_cached(LOCK).await?;
     let params: [&(dyn ToSql + Sync); 2] = [&servers, &messages];
     let (begun, rows) = join(client.batch_execute("BEGIN"), client.query(&statement, &params)).await;

@@ -8,19 +8,20 @@ use postroad_model::{
 };
 use serde_json::json;
 
-use super::release::{Rules, release};
-use super::retried::Retried;
-use super::waiting::{Entry, Key, find, lock_and_check_sending, remove_entry, settle};
+use super::release::{ReleaseRules, release};
+use super::retry_result::RetryResult;
+use super::waiting::{EntryChange, Key, change_status, find, lock_and_check_sending, remove_entry};
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::messages::message;
 use crate::outcomes::NewDelivery;
 use crate::sql::Sql;
 use crate::suppressions::lookup;
-use crate::{Described, Engine, JobWithIds, Result, Store};
+use crate::{ChangeDescription, Engine, Result, SqlOperationWithIds, Store};
 
+/// Result of a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cancelled {
+pub enum CancelResult {
     /// The message was cancelled, and now has this status.
     Done(Status),
     /// The message is being sent right now.
@@ -55,10 +56,15 @@ impl WaitingFor {
 #[boxed_futures]
 impl Store {
     /// For the operator: makes a queued message due now, or queues a held message. Ends a claim on the message. Limits
-    /// and suppressions do not apply to mail to the domain `exempt`.
-    pub async fn retry(&self, server_id: ServerId, id: MessageId, exempt: DomainName) -> Result<Retried> {
+    /// and suppressions do not apply to mail to `exempt_domain`.
+    pub async fn retry(
+        &self,
+        server_id: ServerId,
+        id: MessageId,
+        exempt_domain: DomainName,
+    ) -> Result<RetryResult> {
         let by_operator = true;
-        self.retry_for(server_id, id, WaitingFor::Anything, by_operator, exempt).await
+        self.retry_for(server_id, id, WaitingFor::Anything, by_operator, exempt_domain).await
     }
 
     /// `retry` for callers other than the operator, if the message waits for `only`. These callers cannot release
@@ -68,10 +74,10 @@ impl Store {
         server_id: ServerId,
         id: MessageId,
         only: WaitingFor,
-        exempt: DomainName,
-    ) -> Result<Retried> {
+        exempt_domain: DomainName,
+    ) -> Result<RetryResult> {
         let by_operator = false;
-        self.retry_for(server_id, id, only, by_operator, exempt).await
+        self.retry_for(server_id, id, only, by_operator, exempt_domain).await
     }
 
     async fn retry_for(
@@ -80,64 +86,69 @@ impl Store {
         id: MessageId,
         only: WaitingFor,
         by_operator: bool,
-        exempt: DomainName,
-    ) -> Result<Retried> {
+        exempt_domain: DomainName,
+    ) -> Result<RetryResult> {
         let (now, key) = (self.clock.now(), (server_id, id));
-        let job: JobWithIds<(Retried, Entry)> = Box::new(move |sql, ids| {
-            Box::pin(async move { retry(sql, &ids, key, only, by_operator, &exempt, now).await })
+        let operation: SqlOperationWithIds<(RetryResult, EntryChange)> = Box::new(move |sql, ids| {
+            Box::pin(async move { retry(sql, &ids, key, only, by_operator, &exempt_domain, now).await })
         });
-        let job = self.describing(job, move |(retried, _)| {
-            matches!(retried, Retried::Now | Retried::Released).then(|| of_message(id))
+        let operation = self.with_audit_entry(operation, move |(retried, _)| {
+            matches!(retried, RetryResult::Now | RetryResult::Released).then(|| describe_message(id))
         });
-        let _turn = self.wait_to_describe(server_id).await;
+        let _permit = self.acquire_audit_permit(server_id).await;
         let (retried, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
-                engine.change_waiting(key, Arc::clone(ids), Retried::TooLate, job).await?
+                engine.change_waiting(key, Arc::clone(ids), RetryResult::TooLate, operation).await?
             }
-            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+            Engine::Postgres(engine) => engine.change_waiting(key, operation).await?,
         };
-        self.note_entry(server_id, entry);
+        self.notify_entry_change(server_id, entry);
         Ok(retried)
     }
 
     /// Cancels a message that is queued or held. Ends a claim on the message.
-    pub async fn cancel(&self, server_id: ServerId, id: MessageId) -> Result<Cancelled> {
+    pub async fn cancel(&self, server_id: ServerId, id: MessageId) -> Result<CancelResult> {
         self.cancel_if(server_id, id, WaitingFor::Anything).await
     }
 
     /// Cancels a message if it waits for `only`.
-    pub async fn cancel_if(&self, server_id: ServerId, id: MessageId, only: WaitingFor) -> Result<Cancelled> {
+    pub async fn cancel_if(
+        &self,
+        server_id: ServerId,
+        id: MessageId,
+        only: WaitingFor,
+    ) -> Result<CancelResult> {
         let (now, key) = (self.clock.now(), (server_id, id));
-        let job: JobWithIds<(Cancelled, Entry)> =
+        let operation: SqlOperationWithIds<(CancelResult, EntryChange)> =
             Box::new(move |sql, ids| Box::pin(async move { cancel(sql, &ids, key, only, now).await }));
-        let job = self.describing(job, move |(cancelled, _)| {
-            matches!(cancelled, Cancelled::Done(_)).then(|| of_message(id))
+        let operation = self.with_audit_entry(operation, move |(cancelled, _)| {
+            matches!(cancelled, CancelResult::Done(_)).then(|| describe_message(id))
         });
-        let _turn = self.wait_to_describe(server_id).await;
+        let _permit = self.acquire_audit_permit(server_id).await;
         let (cancelled, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
-                engine.change_waiting(key, Arc::clone(ids), Cancelled::TooLate, job).await?
+                engine.change_waiting(key, Arc::clone(ids), CancelResult::TooLate, operation).await?
             }
-            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+            Engine::Postgres(engine) => engine.change_waiting(key, operation).await?,
         };
-        self.note_entry(server_id, entry);
+        self.notify_entry_change(server_id, entry);
         Ok(cancelled)
     }
 
     /// Notifies delivery and readers of events after a change of a queue entry.
-    pub(super) fn note_entry(&self, server_id: ServerId, entry: Entry) {
-        if matches!(entry, Entry::Queued(_)) {
+    pub(super) fn notify_entry_change(&self, server_id: ServerId, entry: EntryChange) {
+        if matches!(entry, EntryChange::Queued(_)) {
             self.queue_changes.send_modify(|count| *count += 1);
         }
-        if entry != Entry::Unchanged {
+        if entry != EntryChange::Unchanged {
             self.notifier.notify([server_id]);
         }
     }
 }
 
 /// Description of a changed message for the audit log.
-pub(super) fn of_message(id: MessageId) -> Described {
-    Described::from_iter([("message".to_owned(), id.0.into())])
+pub(super) fn describe_message(id: MessageId) -> ChangeDescription {
+    ChangeDescription::from_iter([("message".to_owned(), id.0.into())])
 }
 
 pub(crate) async fn cancel(
@@ -146,22 +157,22 @@ pub(crate) async fn cancel(
     key: Key,
     only: WaitingFor,
     now: Timestamp,
-) -> Result<(Cancelled, Entry), StoreError> {
+) -> Result<(CancelResult, EntryChange), StoreError> {
     if lock_and_check_sending(sql, key).await? {
-        return Ok((Cancelled::TooLate, Entry::Unchanged));
+        return Ok((CancelResult::TooLate, EntryChange::Unchanged));
     }
     let state = find(sql, key).await?.filter(|state| only.includes(state.status));
-    let Some(state) = state else { return Ok((Cancelled::NotWaiting, Entry::Unchanged)) };
+    let Some(state) = state else { return Ok((CancelResult::NotWaiting, EntryChange::Unchanged)) };
     let (status, details) = match state.status {
         Status::Held => (Status::HoldCancelled, "The held message was cancelled"),
         _ => (Status::Cancelled, "The message was cancelled before it was sent"),
     };
-    let new = NewDelivery::local(now, status, details);
-    if !settle(sql, ids, key, &state, &new, &cancelled_event(&new), None).await? {
-        return Ok((Cancelled::NotWaiting, Entry::Unchanged));
+    let delivery = NewDelivery::local(now, status, details);
+    if !change_status(sql, ids, key, &state, &delivery, &cancelled_event(&delivery), None).await? {
+        return Ok((CancelResult::NotWaiting, EntryChange::Unchanged));
     }
     remove_entry(sql, key).await?;
-    Ok((Cancelled::Done(status), Entry::Gone))
+    Ok((CancelResult::Done(status), EntryChange::Gone))
 }
 
 pub(crate) async fn retry(
@@ -170,26 +181,28 @@ pub(crate) async fn retry(
     key: Key,
     only: WaitingFor,
     by_operator: bool,
-    exempt: &DomainName,
+    exempt_domain: &DomainName,
     now: Timestamp,
-) -> Result<(Retried, Entry), StoreError> {
+) -> Result<(RetryResult, EntryChange), StoreError> {
     if lock_and_check_sending(sql, key).await? {
-        return Ok((Retried::TooLate, Entry::Unchanged));
+        return Ok((RetryResult::TooLate, EntryChange::Unchanged));
     }
     let state = find(sql, key).await?.filter(|state| only.includes(state.status));
-    let Some(state) = state else { return Ok((Retried::NotWaiting, Entry::Unchanged)) };
+    let Some(state) = state else { return Ok((RetryResult::NotWaiting, EntryChange::Unchanged)) };
     let is_held = state.status == Status::Held;
     if !is_held && !state.status.is_queued() {
-        return Ok((Retried::NotWaiting, Entry::Unchanged));
+        return Ok((RetryResult::NotWaiting, EntryChange::Unchanged));
     }
-    let message = message::find(sql, key.0, key.1).await?.ok_or(StoreError::NotFound)?;
-    let is_exempt = EmailAddress::parse(&message.rcpt_to).is_ok_and(|address| address.domain() == exempt);
-    if !is_exempt && let Some(found) = lookup::find(sql, key.0, message.rcpt_to.clone(), now).await? {
-        let suppressed = Retried::Suppressed { reason: found.reason, since: found.created_at };
-        return Ok((suppressed, Entry::Unchanged));
+    let (server_id, message_id) = key;
+    let message = message::find(sql, server_id, message_id).await?.ok_or(StoreError::NotFound)?;
+    let is_exempt =
+        EmailAddress::parse(&message.rcpt_to).is_ok_and(|address| address.domain() == exempt_domain);
+    if !is_exempt && let Some(found) = lookup::find(sql, server_id, message.rcpt_to.clone(), now).await? {
+        let suppressed = RetryResult::Suppressed { reason: found.reason, since: found.created_at };
+        return Ok((suppressed, EntryChange::Unchanged));
     }
     if is_held {
-        return release(sql, ids, key, &message, &state, Rules { by_operator, is_exempt }, now).await;
+        return release(sql, ids, key, &message, &state, ReleaseRules { by_operator, is_exempt }, now).await;
     }
     // A claim made for the old due time ends: `begin` answers `Gone`.
     let text = if sql.is_sqlite() {
@@ -198,14 +211,14 @@ pub(crate) async fn retry(
         "UPDATE queue SET due_at = $3, claimed_node = NULL, claimed_epoch = NULL
          WHERE server_id = $1 AND message_id = $2"
     };
-    match sql.execute(text, &[key.0.0.into(), key.1.0.into(), now.into()]).await? {
-        0 => Ok((Retried::NotWaiting, Entry::Unchanged)),
-        _ => Ok((Retried::Now, Entry::Queued(now))),
+    match sql.execute(text, &[server_id.0.into(), message_id.0.into(), now.into()]).await? {
+        0 => Ok((RetryResult::NotWaiting, EntryChange::Unchanged)),
+        _ => Ok((RetryResult::Now, EntryChange::Queued(now))),
     }
 }
 
 /// The event of a cancelled message.
-pub(crate) fn cancelled_event(new: &NewDelivery) -> NewEvent {
-    let data = json!({ "status": new.status, "details": new.details }).to_string();
+pub(crate) fn cancelled_event(delivery: &NewDelivery) -> NewEvent {
+    let data = json!({ "status": delivery.status, "details": delivery.details }).to_string();
     NewEvent { kind: EventKind::Cancelled, data }
 }

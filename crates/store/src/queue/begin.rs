@@ -9,7 +9,7 @@ use crate::{Engine, Result, Store};
 
 /// A claimed message that is about to be sent.
 #[derive(Debug, Clone)]
-pub struct Begin {
+pub struct BeginRequest {
     pub server_id: ServerId,
     pub message_id: MessageId,
     /// Due time under which the message was claimed. If its queue entry now has another due time, the claim has ended,
@@ -19,9 +19,9 @@ pub struct Begin {
     pub needs_message: bool,
 }
 
-/// Answer of `begin` for one message.
+/// Result of `begin` for one message.
 #[derive(Debug)]
-pub enum Begun {
+pub enum BeginResult {
     /// The message may be sent; contains the message if `begin` read it.
     Go(Option<Box<Message>>),
     /// The recipient was suppressed meanwhile: the caller finishes the message as held.
@@ -37,7 +37,7 @@ impl Store {
     /// then begun: it can no longer be cancelled or retried, and is not begun a second time. Reads a message and checks
     /// its recipient for suppression if `needs_message` is set, or if its server suppressed an address after the
     /// message was due.
-    pub async fn begin(&self, mut entries: Vec<Begin>) -> Result<Vec<Begun>> {
+    pub async fn begin(&self, mut entries: Vec<BeginRequest>) -> Result<Vec<BeginResult>> {
         let now = self.clock.now();
         match &*self.engine {
             Engine::Sqlite { engine, .. } => {

@@ -29,36 +29,42 @@ impl DueEntry {
         let (is_counted, is_released) = (row.int(3)? == SCHEDULED, row.time_opt(4)?.is_some());
         Ok(Self { key, due_at: row.time(2)?, is_counted, is_released })
     }
+
+    fn message_id(&self) -> MessageId {
+        self.key.1
+    }
 }
 
 /// Counts the messages in the current hour of their servers and the periods of their accounts. Holds messages that do
 /// not fit. Also holds messages of servers in development, without counting them, unless somebody released them before.
 /// Every transaction locks the hours of servers first, then the periods of accounts, and servers last. Returns the held
 /// messages.
-pub(super) async fn hold_some(
+pub(super) async fn count_and_hold(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     due: &[DueEntry],
     now: Timestamp,
 ) -> Result<HashSet<Key>, StoreError> {
-    let mut of_servers: BTreeMap<ServerId, Vec<&DueEntry>> = BTreeMap::new();
+    let mut by_server: BTreeMap<ServerId, Vec<&DueEntry>> = BTreeMap::new();
     for entry in due {
-        of_servers.entry(entry.key.0).or_default().push(entry);
+        let (server_id, _) = entry.key;
+        by_server.entry(server_id).or_default().push(entry);
     }
     let mut causes = HoldCauses::new();
     let mut events = Vec::new();
     let mut accounts: BTreeMap<i64, (AccountLimits, Vec<MessageId>)> = BTreeMap::new();
-    for (server_id, entries) in of_servers {
+    for (server_id, entries) in by_server {
         let text =
             "SELECT a.id, a.hourly_limit, a.daily_limit, a.monthly_limit, s.hourly_limit, s.name, s.mode
                     FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1";
         let Some(server) = sql.query_opt(text, &[server_id.0.into()]).await? else { continue };
         if server.name(6, ServerMode::parse)? == ServerMode::Development {
             let held = entries.iter().filter(|entry| !entry.is_released);
-            causes.extend(held.map(|entry| (entry.key.1, HoldCause::Development)));
+            causes.extend(held.map(|entry| (entry.message_id(), HoldCause::Development)));
         }
-        let counted = entries.iter().filter(|entry| entry.is_counted && !causes.contains_key(&entry.key.1));
-        let messages: Vec<MessageId> = counted.map(|entry| entry.key.1).collect();
+        let counted =
+            entries.iter().filter(|entry| entry.is_counted && !causes.contains_key(&entry.message_id()));
+        let messages: Vec<MessageId> = counted.map(|entry| entry.message_id()).collect();
         if messages.is_empty() {
             continue;
         }
@@ -67,14 +73,15 @@ pub(super) async fn hold_some(
             hold_beyond(limit, before, &messages, &mut causes);
             let after = before + messages.len() as i64;
             let name = server.text(5)?;
-            let named = |event: NewEvent| hourly_limit::with_server(&event, server_id, Some(&name));
-            let crossed = hourly_limit::crossed(limit, hour_at(now), before, after);
-            events.extend(crossed.into_iter().map(|event| (server_id, named(event))));
+            let with_server = |event: NewEvent| hourly_limit::with_server(&event, server_id, Some(&name));
+            let threshold_events = hourly_limit::threshold_events(limit, hour_at(now), before, after);
+            events.extend(threshold_events.into_iter().map(|event| (server_id, with_server(event))));
         }
         if let Some(limits) = account_periods::read(&server, 0)? {
-            let left = messages.iter().filter(|id| !causes.contains_key(*id));
-            let entry = accounts.entry(limits.account_id.0).or_insert_with(|| (limits, Vec::new()));
-            entry.1.extend(left);
+            let not_held = messages.iter().filter(|id| !causes.contains_key(*id));
+            let (_, account_messages) =
+                accounts.entry(limits.account_id.0).or_insert_with(|| (limits, Vec::new()));
+            account_messages.extend(not_held);
         }
     }
     for (limits, messages) in accounts.values().filter(|(_, messages)| !messages.is_empty()) {
@@ -82,15 +89,15 @@ pub(super) async fn hold_some(
         admission.hold_beyond(messages, &mut causes);
     }
     for (server_id, event) in events {
-        append::append_of_server(sql, ids, server_id, &event, now).await?;
+        append::append_server_event(sql, ids, server_id, &event, now).await?;
     }
     let mut held = HashSet::new();
-    for DueEntry { key, .. } in due {
-        let Some(cause) = causes.get(&key.1) else { continue };
+    for entry in due {
+        let Some(cause) = causes.get(&entry.message_id()) else { continue };
         let (details, event, expiry) = cause.hold(now);
         let delivery = NewDelivery::local(now, Status::Held, details);
-        if holds::hold(sql, ids, *key, &delivery, &event, expiry).await? {
-            held.insert(*key);
+        if holds::hold(sql, ids, entry.key, &delivery, &event, expiry).await? {
+            held.insert(entry.key);
         }
     }
     Ok(held)

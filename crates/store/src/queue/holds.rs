@@ -4,7 +4,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 
 use super::admin::cancelled_event;
-use super::waiting::{Key, find, remove_entry, settle};
+use super::waiting::{Key, change_status, find, remove_entry};
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::outcomes::NewDelivery;
@@ -42,21 +42,21 @@ pub(crate) async fn expire_holds(
     now: Timestamp,
     limit: i64,
 ) -> Result<u64, StoreError> {
-    let over = sql
+    let expired = sql
         .query(
             "SELECT server_id, id FROM messages WHERE hold_expiry <= $1 ORDER BY hold_expiry, server_id, id LIMIT $2",
             &[now.into(), limit.into()],
         )
         .await?;
-    for row in &over {
+    for row in &expired {
         let key = (ServerId(row.int(0)?), MessageId(row.int(1)?));
         if let Some(state) = find(sql, key).await?.filter(|state| state.status == Status::Held) {
             let details = "The hold ended without a release";
-            let new = NewDelivery::local(now, Status::HoldCancelled, details);
-            settle(sql, ids, key, &state, &new, &cancelled_event(&new), None).await?;
+            let delivery = NewDelivery::local(now, Status::HoldCancelled, details);
+            change_status(sql, ids, key, &state, &delivery, &cancelled_event(&delivery), None).await?;
         }
     }
-    Ok(over.len() as u64)
+    Ok(expired.len() as u64)
 }
 
 /// Holds a queued message. `false` if that is no longer possible: then nothing is written.
@@ -64,12 +64,12 @@ pub(crate) async fn hold(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     key: Key,
-    new: &NewDelivery,
+    delivery: &NewDelivery,
     event: &NewEvent,
     expiry: Timestamp,
 ) -> Result<bool, StoreError> {
     let Some(state) = find(sql, key).await? else { return Ok(false) };
-    let is_held = settle(sql, ids, key, &state, new, event, Some(expiry)).await?;
+    let is_held = change_status(sql, ids, key, &state, delivery, event, Some(expiry)).await?;
     if is_held {
         remove_entry(sql, key).await?;
     }

@@ -76,7 +76,7 @@ impl Store {
     /// Waiting messages of one server, counted up to 10,000 so that the time is limited.
     pub async fn count_queue_of_server(&self, server_id: ServerId) -> Result<ServerQueue> {
         let now = self.clock.now();
-        self.read(move |sql| Box::pin(count_of(sql, server_id, now))).await
+        self.read(move |sql| Box::pin(count_server_entries(sql, server_id, now))).await
     }
 
     /// Waiting messages by due time, beginning after the entry `after`. Reads at most the 10,000 oldest entries of a
@@ -280,7 +280,11 @@ pub(crate) async fn locate(sql: &Sql<'_>, id: MessageId) -> Result<Option<Server
 }
 
 /// Counts the oldest entries: message ids grow with time, and the primary key has the order of the ids.
-async fn count_of(sql: &Sql<'_>, server_id: ServerId, now: Timestamp) -> Result<ServerQueue, StoreError> {
+async fn count_server_entries(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    now: Timestamp,
+) -> Result<ServerQueue, StoreError> {
     let text = "SELECT count(*), coalesce(sum(CASE WHEN due_at <= $2 THEN 1 ELSE 0 END), 0),
                        min(CASE WHEN due_at <= $2 THEN due_at END)
                 FROM (SELECT due_at FROM queue WHERE server_id = $1 ORDER BY message_id LIMIT $3) AS counted";
@@ -310,7 +314,7 @@ pub(crate) async fn stats(sql: &Sql<'_>, now: Timestamp, count_max: i64) -> Resu
             &[LARGEST_DOMAINS.into(), count_max.into()],
         )
         .await?;
-    let by_domain = by_domain.iter().map(|row| Ok((domain(row, 0)?, row.int(1)? as u64)));
+    let by_domain = by_domain.iter().map(|row| Ok((read_domain(row, 0)?, row.int(1)? as u64)));
     Ok(QueueStats {
         total,
         due,
@@ -326,7 +330,7 @@ pub(crate) fn read(row: &Row) -> Result<QueueEntry, StoreError> {
         message_id: MessageId(row.int(0)?),
         server_id: ServerId(row.int(1)?),
         server_name: row.text(2)?,
-        domain: domain(row, 3)?,
+        domain: read_domain(row, 3)?,
         rcpt_to: row.text(4)?,
         status: row.name(5, Status::parse)?,
         due_at: row.time(6)?,
@@ -337,6 +341,6 @@ pub(crate) fn read(row: &Row) -> Result<QueueEntry, StoreError> {
     })
 }
 
-pub(crate) fn domain(row: &Row, at: usize) -> Result<DomainName, StoreError> {
+pub(crate) fn read_domain(row: &Row, at: usize) -> Result<DomainName, StoreError> {
     row.name(at, |text| DomainName::parse(text).ok())
 }

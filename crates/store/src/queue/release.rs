@@ -3,8 +3,8 @@
 use postroad_model::{EmailAddress, EventKind, IdGenerator, Status, Timestamp};
 use serde_json::json;
 
-use super::retried::Retried;
-use super::waiting::{Entry, Key, MessageState, add_event};
+use super::retry_result::RetryResult;
+use super::waiting::{EntryChange, Key, MessageState, add_event};
 use crate::accept::initial::{HoldCause, SCHEDULED, SCHEDULED_UNCOUNTED, hour_at};
 use crate::accept::{AccountLimits, account_periods, hourly_limit};
 use crate::error::StoreError;
@@ -14,7 +14,7 @@ use crate::sql::Sql;
 
 /// Which rules apply to a release.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rules {
+pub(super) struct ReleaseRules {
     /// Whether the operator releases the message: then neither the server's hourly limit nor a ceiling on its mode
     /// applies.
     pub(super) by_operator: bool,
@@ -29,14 +29,15 @@ pub(super) async fn release(
     key: Key,
     message: &Message,
     state: &MessageState,
-    rules: Rules,
+    rules: ReleaseRules,
     now: Timestamp,
-) -> Result<(Retried, Entry), StoreError> {
-    let Rules { by_operator, is_exempt } = rules;
-    let unchanged = |retried| Ok((retried, Entry::Unchanged));
-    let Some(server) = ReleasingServer::find(sql, key).await? else { return unchanged(Retried::NotWaiting) };
+) -> Result<(RetryResult, EntryChange), StoreError> {
+    let ReleaseRules { by_operator, is_exempt } = rules;
+    let (server_id, _) = key;
+    let unchanged = |retried| Ok((retried, EntryChange::Unchanged));
+    let Some(server) = ServerLimits::find(sql, key).await? else { return unchanged(RetryResult::NotWaiting) };
     if server.is_for_development && !by_operator {
-        return unchanged(Retried::DevelopmentOnly);
+        return unchanged(RetryResult::DevelopmentOnly);
     }
     let is_counted = !is_exempt && message.send_at.is_none_or(|at| at <= now);
     let hourly_limit = server.hourly_limit.filter(|_| is_counted);
@@ -47,14 +48,14 @@ pub(super) async fn release(
         let counted_max = if by_operator { u32::MAX } else { limit };
         match count_in_hour(sql, key, counted_max, now).await? {
             Some(count) => before = count - 1,
-            None => return unchanged(Retried::OverHourlyLimit { limit }),
+            None => return unchanged(RetryResult::OverHourlyLimit { limit }),
         }
     }
     if let Some(limits) = &account_limits {
         let admission = account_periods::count(sql, limits, 1, now).await?;
         if let Some(HoldCause::OverAccountLimit { limit, period }) = admission.cause {
             uncount_hour(sql, key, hourly_limit, now).await?;
-            return unchanged(Retried::OverAccountLimit { limit, period });
+            return unchanged(RetryResult::OverAccountLimit { limit, period });
         }
     }
     let Some(due_at) = queue(sql, ids, key, message, state, is_exempt, now).await? else {
@@ -62,19 +63,19 @@ pub(super) async fn release(
         if let Some(limits) = &account_limits {
             account_periods::subtract(sql, limits, 1, now).await?;
         }
-        return unchanged(Retried::NotWaiting);
+        return unchanged(RetryResult::NotWaiting);
     };
     if let Some(limit) = hourly_limit {
-        for event in hourly_limit::crossed(limit, hour_at(now), before, before + 1) {
-            let event = hourly_limit::with_server(&event, key.0, Some(&server.name));
-            append::append_of_server(sql, ids, key.0, &event, now).await?;
+        for event in hourly_limit::threshold_events(limit, hour_at(now), before, before + 1) {
+            let event = hourly_limit::with_server(&event, server_id, Some(&server.name));
+            append::append_server_event(sql, ids, server_id, &event, now).await?;
         }
     }
-    Ok((Retried::Released, Entry::Queued(due_at)))
+    Ok((RetryResult::Released, EntryChange::Queued(due_at)))
 }
 
-/// The server of a held message, with the limits that apply to a release.
-struct ReleasingServer {
+/// Limits that apply when a message of a server is released.
+struct ServerLimits {
     name: String,
     hourly_limit: Option<u32>,
     /// Whether a ceiling of the operator or the account keeps the server in development.
@@ -82,12 +83,12 @@ struct ReleasingServer {
     account_limits: Option<AccountLimits>,
 }
 
-impl ReleasingServer {
-    async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<Self>, StoreError> {
+impl ServerLimits {
+    async fn find(sql: &Sql<'_>, (server_id, _): Key) -> Result<Option<Self>, StoreError> {
         let text = "SELECT a.id, a.hourly_limit, a.daily_limit, a.monthly_limit, s.hourly_limit, s.name,
                            coalesce(s.mode_ceiling, s.account_mode_ceiling)
                     FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1";
-        let Some(row) = sql.query_opt(text, &[key.0.0.into()]).await? else { return Ok(None) };
+        let Some(row) = sql.query_opt(text, &[server_id.0.into()]).await? else { return Ok(None) };
         Ok(Some(Self {
             name: row.text(5)?,
             hourly_limit: row.int_opt(4)?.and_then(|limit| u32::try_from(limit).ok()),
@@ -100,7 +101,7 @@ impl ReleasingServer {
 /// Counts one message in the current hour of a server. Returns the new count, or `None` if the limit is reached.
 async fn count_in_hour(
     sql: &Sql<'_>,
-    key: Key,
+    (server_id, _): Key,
     limit: u32,
     now: Timestamp,
 ) -> Result<Option<i64>, StoreError> {
@@ -113,7 +114,7 @@ async fn count_in_hour(
              ON CONFLICT (server_id, hour) DO UPDATE SET messages = server_hours.messages + 1
                  WHERE server_hours.messages < $3
              RETURNING messages",
-            &[key.0.0.into(), hour_at(now).into(), i64::from(limit).into()],
+            &[server_id.0.into(), hour_at(now).into(), i64::from(limit).into()],
         )
         .await?;
     row.map(|row| row.int(0)).transpose()
@@ -121,7 +122,7 @@ async fn count_in_hour(
 
 /// Subtracts a message from the limits that counted it at `counted_at`, because the message was rescheduled.
 pub(super) async fn uncount(sql: &Sql<'_>, key: Key, counted_at: Timestamp) -> Result<(), StoreError> {
-    let Some(server) = ReleasingServer::find(sql, key).await? else { return Ok(()) };
+    let Some(server) = ServerLimits::find(sql, key).await? else { return Ok(()) };
     uncount_hour(sql, key, server.hourly_limit, counted_at).await?;
     match server.account_limits {
         Some(limits) => account_periods::subtract(sql, &limits, 1, counted_at).await,
@@ -132,14 +133,14 @@ pub(super) async fn uncount(sql: &Sql<'_>, key: Key, counted_at: Timestamp) -> R
 /// Subtracts a message from the hour of its server, if the server has an hourly limit.
 async fn uncount_hour(
     sql: &Sql<'_>,
-    key: Key,
+    (server_id, _): Key,
     hourly_limit: Option<u32>,
     counted_at: Timestamp,
 ) -> Result<(), StoreError> {
     if hourly_limit.is_some() {
         let text = "UPDATE server_hours SET messages = messages - 1
                     WHERE server_id = $1 AND hour = $2 AND messages > 0";
-        sql.execute(text, &[key.0.0.into(), hour_at(counted_at).into()]).await?;
+        sql.execute(text, &[server_id.0.into(), hour_at(counted_at).into()]).await?;
     }
     Ok(())
 }
@@ -154,8 +155,9 @@ async fn queue(
     is_exempt: bool,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
+    let (server_id, message_id) = key;
     let address = EmailAddress::parse(&message.rcpt_to).map_err(|e| {
-        StoreError::Internal(format!("the recipient of held message {} is no address: {e}", key.1))
+        StoreError::Internal(format!("the recipient of held message {message_id} is no address: {e}"))
     })?;
     let options = &message.send.options;
     let due_at = message.send_at.map_or(now, |at| at.max(now));
@@ -171,8 +173,8 @@ async fn queue(
             "UPDATE messages SET status = $4, last_seq = $5, hold_expiry = NULL
              WHERE server_id = $1 AND id = $2 AND last_seq = $3",
             &[
-                key.0.0.into(),
-                key.1.0.into(),
+                server_id.0.into(),
+                message_id.0.into(),
                 state.last_seq.into(),
                 status.as_str().into(),
                 (state.last_seq + 1).into(),
@@ -188,8 +190,8 @@ async fn queue(
         "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, scheduled, released_at)
          VALUES ($1, $2, $3, $4, $5, 0, $6, $7, $8)",
         &[
-            key.0.0.into(),
-            key.1.0.into(),
+            server_id.0.into(),
+            message_id.0.into(),
             address.domain().as_str().into(),
             due_at.into(),
             options.expires_at.into(),

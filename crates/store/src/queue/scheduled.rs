@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 
-use super::due_holds::{DueEntry, hold_some};
+use super::due_holds::{DueEntry, count_and_hold};
 use super::waiting;
-use super::waiting::{Entry, Key};
+use super::waiting::{EntryChange, Key};
 use crate::accept::initial::{SCHEDULED_UNCOUNTED, hour_at};
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
-use crate::{Engine, JobWithIds, Result, Store};
+use crate::{Engine, Result, SqlOperationWithIds, Store};
 
 /// Maximum number of scheduled messages made pending in one transaction.
-const PROMOTED_AT_ONCE: usize = 100;
+const MESSAGES_PER_TRANSACTION_MAX: usize = 100;
 /// Maximum number of servers that share a transaction.
-const SERVERS_AT_ONCE: usize = 20;
+const SERVERS_PER_TRANSACTION_MAX: usize = 20;
 /// Maximum time for which one call makes scheduled messages pending, while due messages wait to be claimed.
-const PROMOTING_MAX: Duration = Duration::from_millis(250);
+const PROMOTION_TIME_MAX: Duration = Duration::from_millis(250);
 
 #[boxed_futures]
 impl Store {
@@ -34,7 +34,7 @@ impl Store {
     /// Makes about `limit` due messages pending, or holds them; returns whether there may be more. A failure is only
     /// logged, because it must not stop the claims; the next call tries again.
     pub(super) async fn promote_due(&self, limit: usize) -> bool {
-        match Box::pin(self.promote_in_turns(limit)).await {
+        match Box::pin(self.try_promote_due(limit)).await {
             Ok(has_more) => has_more,
             Err(error) => {
                 tracing::warn!(%error, "making scheduled messages pending failed; retrying");
@@ -43,9 +43,9 @@ impl Store {
         }
     }
 
-    /// Servers take turns, so that none waits for the mail that another one has scheduled for the same minute. The
-    /// transactions are small, because a held message costs several statements.
-    async fn promote_in_turns(&self, limit: usize) -> Result<bool> {
+    /// Promotes a few messages of each server at a time, so that no server waits for the mail that another one has
+    /// scheduled for the same minute. The transactions are small, because a held message costs several statements.
+    async fn try_promote_due(&self, limit: usize) -> Result<bool> {
         let now = self.clock.now();
         // Called every second, usually without effect: the read avoids a useless write.
         let due = self.read(move |sql| {
@@ -54,19 +54,20 @@ impl Store {
             })
         });
         let mut servers = VecDeque::from(due.await?);
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let last = self.last_promoted.load(Ordering::Relaxed);
         servers.rotate_left(servers.partition_point(|server_id| server_id.0 <= last));
         let mut left = limit;
-        while left > 0 && !servers.is_empty() && begun.elapsed() < PROMOTING_MAX {
-            let group: Vec<ServerId> = servers.drain(..servers.len().min(SERVERS_AT_ONCE)).collect();
+        while left > 0 && !servers.is_empty() && started_at.elapsed() < PROMOTION_TIME_MAX {
+            let group: Vec<ServerId> =
+                servers.drain(..servers.len().min(SERVERS_PER_TRANSACTION_MAX)).collect();
             if let Some(last) = group.last() {
                 self.last_promoted.store(last.0, Ordering::Relaxed);
             }
-            let share = (PROMOTED_AT_ONCE.min(left) / group.len()).max(1);
+            let share = (MESSAGES_PER_TRANSACTION_MAX.min(left) / group.len()).max(1);
             let changes = self.promote_some(group.clone(), share, now).await?;
             left = left.saturating_sub(changes.len());
-            let count_of = |server_id| changes.iter().filter(|((of, _), _)| *of == server_id).count();
+            let count_of = |id| changes.iter().filter(|((server_id, _), _)| *server_id == id).count();
             servers.extend(group.into_iter().filter(|server_id| count_of(*server_id) == share));
         }
         Ok(limit > 0 && (left == 0 || !servers.is_empty()))
@@ -77,13 +78,13 @@ impl Store {
         servers: Vec<ServerId>,
         share: usize,
         now: Timestamp,
-    ) -> Result<Vec<(Key, Entry)>> {
-        let job: JobWithIds<Vec<(Key, Entry)>> = Box::new(move |sql, ids| {
+    ) -> Result<Vec<(Key, EntryChange)>> {
+        let operation: SqlOperationWithIds<Vec<(Key, EntryChange)>> = Box::new(move |sql, ids| {
             Box::pin(async move { promote(sql, &ids, &servers, share as i64, now).await })
         });
         let changes = match &*self.engine {
-            Engine::Sqlite { engine, ids } => engine.change_free(Arc::clone(ids), job).await?,
-            Engine::Postgres(engine) => engine.write_with_ids(job).await?,
+            Engine::Sqlite { engine, ids } => engine.change_unclaimed(Arc::clone(ids), operation).await?,
+            Engine::Postgres(engine) => engine.write_with_ids(operation).await?,
         };
         // Messages may be held, and limits reached: both cause events.
         if !changes.is_empty() {
@@ -96,10 +97,13 @@ impl Store {
     /// no effect on a message that is being sent.
     pub async fn postpone(&self, server_id: ServerId, id: MessageId, send_at: Timestamp) -> Result<()> {
         let key = (server_id, id);
-        let job: JobWithIds<((), Entry)> = Box::new(move |sql, _| Box::pin(postpone(sql, key, send_at)));
+        let operation: SqlOperationWithIds<((), EntryChange)> =
+            Box::new(move |sql, _| Box::pin(postpone(sql, key, send_at)));
         match &*self.engine {
-            Engine::Sqlite { engine, ids } => engine.change_waiting(key, Arc::clone(ids), (), job).await?,
-            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+            Engine::Sqlite { engine, ids } => {
+                engine.change_waiting(key, Arc::clone(ids), (), operation).await?
+            }
+            Engine::Postgres(engine) => engine.change_waiting(key, operation).await?,
         };
         Ok(())
     }
@@ -149,7 +153,7 @@ pub(crate) async fn promote(
     servers: &[ServerId],
     share: i64,
     now: Timestamp,
-) -> Result<Vec<(Key, Entry)>, StoreError> {
+) -> Result<Vec<(Key, EntryChange)>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT server_id, message_id, due_at, scheduled, released_at FROM queue INDEXED BY queue_scheduled_by_server_due
          WHERE server_id = $1 AND scheduled > 0 AND due_at <= $2 ORDER BY due_at, message_id LIMIT $3"
@@ -164,15 +168,16 @@ pub(crate) async fn promote(
             due.push(DueEntry::read(&row)?);
         }
     }
-    let held = hold_some(sql, ids, &due, now).await?;
+    let held = count_and_hold(sql, ids, &due, now).await?;
     let mut changes = Vec::with_capacity(due.len());
     let mut pending = Vec::new();
     for DueEntry { key, due_at, .. } in due {
+        let (server_id, message_id) = key;
         if held.contains(&key) {
-            changes.push((key, Entry::Gone));
+            changes.push((key, EntryChange::Gone));
         } else {
-            pending.push([key.0.0, key.1.0]);
-            changes.push((key, Entry::Queued(counted_due(due_at, now))));
+            pending.push([server_id.0, message_id.0]);
+            changes.push((key, EntryChange::Queued(pending_due_at(due_at, now))));
         }
     }
     if !pending.is_empty() {
@@ -183,33 +188,41 @@ pub(crate) async fn promote(
 
 /// Makes a message scheduled again whose `send_at` is in the future after the clock went back, unless the message is
 /// being sent. Ends a claim on the message.
-pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<((), Entry), StoreError> {
+pub(crate) async fn postpone(
+    sql: &Sql<'_>,
+    key: Key,
+    send_at: Timestamp,
+) -> Result<((), EntryChange), StoreError> {
     if waiting::lock_and_check_sending(sql, key).await? {
-        return Ok(((), Entry::Unchanged));
+        return Ok(((), EntryChange::Unchanged));
     }
     put_back(sql, key, send_at).await?;
-    Ok(((), Entry::Queued(send_at)))
+    Ok(((), EntryChange::Queued(send_at)))
 }
 
 /// Makes a message scheduled again. The message does not count again: the limits counted it when it first became due.
-pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<(), StoreError> {
+pub(crate) async fn put_back(
+    sql: &Sql<'_>,
+    (server_id, message_id): Key,
+    send_at: Timestamp,
+) -> Result<(), StoreError> {
     let text = if sql.is_sqlite() {
         "UPDATE queue SET due_at = $3, scheduled = $4 WHERE server_id = $1 AND message_id = $2"
     } else {
         "UPDATE queue SET due_at = $3, scheduled = $4, claimed_node = NULL, claimed_epoch = NULL
          WHERE server_id = $1 AND message_id = $2"
     };
-    let (server_id, message_id) = (key.0.0.into(), key.1.0.into());
-    sql.execute(text, &[server_id, message_id, send_at.into(), SCHEDULED_UNCOUNTED.into()]).await?;
+    let params = [server_id.0.into(), message_id.0.into(), send_at.into(), SCHEDULED_UNCOUNTED.into()];
+    sql.execute(text, &params).await?;
     let text = "UPDATE messages SET status = $3 WHERE server_id = $1 AND id = $2 AND status = $4";
     let (scheduled, pending) = (Status::Scheduled.as_str().into(), Status::Pending.as_str().into());
-    sql.execute(text, &[key.0.0.into(), key.1.0.into(), scheduled, pending]).await?;
+    sql.execute(text, &[server_id.0.into(), message_id.0.into(), scheduled, pending]).await?;
     Ok(())
 }
 
-/// Due time of a message that becomes pending now: within the current hour, in which limits counted it. If the message
-/// is rescheduled, `uncount` subtracts it from the hour of its due time.
-fn counted_due(due_at: Timestamp, now: Timestamp) -> Timestamp {
+/// Due time of a message that becomes pending now. It is within the current hour, in which limits counted the message:
+/// if the message is rescheduled, `uncount` subtracts it from the hour of its due time.
+fn pending_due_at(due_at: Timestamp, now: Timestamp) -> Timestamp {
     if due_at < hour_start(now) { now } else { due_at }
 }
 
@@ -217,7 +230,7 @@ fn hour_start(now: Timestamp) -> Timestamp {
     Timestamp::from_micros(hour_at(now) * 3_600 * 1_000_000)
 }
 
-/// Makes these messages pending and available for claims, due as `counted_due` says.
+/// Makes these messages pending and available for claims, due as `pending_due_at` says.
 async fn make_pending(sql: &Sql<'_>, keys: &[[i64; 2]], now: Timestamp) -> Result<(), StoreError> {
     let (messages, queue) = if sql.is_sqlite() {
         (

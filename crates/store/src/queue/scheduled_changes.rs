@@ -6,15 +6,15 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{BatchId, DomainName, IdGenerator, MessageId, ServerId, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::admin::{cancelled_event, of_message};
+use super::admin::{cancelled_event, describe_message};
 use super::release::uncount;
-use super::waiting::{Entry, Key, find, lock_and_check_sending, remove_entry, settle};
+use super::waiting::{EntryChange, Key, change_status, find, lock_and_check_sending, remove_entry};
 use crate::accept::SendOptions;
 use crate::accept::initial::{SCHEDULED, SCHEDULED_UNCOUNTED};
 use crate::error::StoreError;
 use crate::outcomes::NewDelivery;
 use crate::sql::{Row, Sql, to_json};
-use crate::{Described, Engine, JobWithIds, Result, Store};
+use crate::{ChangeDescription, Engine, Result, SqlOperationWithIds, Store};
 
 /// A sender's change to a scheduled message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +24,9 @@ pub enum ScheduleChange {
     MoveTo(Timestamp),
 }
 
+/// Result of a `ScheduleChange`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScheduleChanged {
+pub enum ScheduleChangeResult {
     Done,
     /// The message is being sent, was tried already, or no longer waits to be sent.
     TooLate,
@@ -45,7 +46,7 @@ pub struct Reschedule {
 /// Maximum number of reschedules kept per message; older ones are dropped.
 const RESCHEDULES_MAX: usize = 100;
 
-/// Selection of scheduled messages.
+/// Selects scheduled messages by their tag or batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScheduledOf {
     Tag(String),
@@ -82,29 +83,30 @@ impl Store {
     }
 
     /// Changes a message that is scheduled, or that is pending and not being sent. Ends a claim on the message. Mail to
-    /// the domain `uncounted` does not count against limits.
+    /// `uncounted_domain` does not count against limits.
     pub async fn change_scheduled(
         &self,
         server_id: ServerId,
         id: MessageId,
         change: ScheduleChange,
-        uncounted: DomainName,
-    ) -> Result<ScheduleChanged> {
+        uncounted_domain: DomainName,
+    ) -> Result<ScheduleChangeResult> {
         let (now, key) = (self.clock.now(), (server_id, id));
-        let job: JobWithIds<(ScheduleChanged, Entry)> = Box::new(move |sql, ids| {
-            Box::pin(async move { apply(sql, &ids, key, change, Some(&uncounted), now).await })
+        let operation: SqlOperationWithIds<(ScheduleChangeResult, EntryChange)> =
+            Box::new(move |sql, ids| {
+                Box::pin(async move { apply(sql, &ids, key, change, Some(&uncounted_domain), now).await })
+            });
+        let operation = self.with_audit_entry(operation, move |(changed, _)| {
+            (*changed == ScheduleChangeResult::Done).then(|| with_send_at(describe_message(id), change))
         });
-        let job = self.describing(job, move |(changed, _)| {
-            (*changed == ScheduleChanged::Done).then(|| with_send_at(of_message(id), change))
-        });
-        let _turn = self.wait_to_describe(server_id).await;
+        let _permit = self.acquire_audit_permit(server_id).await;
         let (changed, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
-                engine.change_waiting(key, Arc::clone(ids), ScheduleChanged::TooLate, job).await?
+                engine.change_waiting(key, Arc::clone(ids), ScheduleChangeResult::TooLate, operation).await?
             }
-            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+            Engine::Postgres(engine) => engine.change_waiting(key, operation).await?,
         };
-        self.note_entry(server_id, entry);
+        self.notify_entry_change(server_id, entry);
         Ok(changed)
     }
 
@@ -117,28 +119,28 @@ impl Store {
         change: ScheduleChange,
     ) -> Result<Vec<MessageId>> {
         let now = self.clock.now();
-        let job: JobWithIds<Vec<(Key, Entry)>> = Box::new(move |sql, ids| {
+        let operation: SqlOperationWithIds<Vec<(Key, EntryChange)>> = Box::new(move |sql, ids| {
             Box::pin(async move { apply_all(sql, &ids, server_id, messages, change, now).await })
         });
-        let job = self.describing(job, move |changes| {
-            let count = Described::from_iter([("changed".to_owned(), changes.len().into())]);
+        let operation = self.with_audit_entry(operation, move |changes| {
+            let count = ChangeDescription::from_iter([("changed".to_owned(), changes.len().into())]);
             (!changes.is_empty()).then(|| with_send_at(count, change))
         });
-        let _turn = self.wait_to_describe(server_id).await;
+        let _permit = self.acquire_audit_permit(server_id).await;
         let changes = match &*self.engine {
             // Scheduled entries are never claimed.
-            Engine::Sqlite { engine, ids } => engine.change_free(Arc::clone(ids), job).await?,
-            Engine::Postgres(engine) => engine.write_with_ids(job).await?,
+            Engine::Sqlite { engine, ids } => engine.change_unclaimed(Arc::clone(ids), operation).await?,
+            Engine::Postgres(engine) => engine.write_with_ids(operation).await?,
         };
         if let Some((_, entry)) = changes.first() {
-            self.note_entry(server_id, *entry);
+            self.notify_entry_change(server_id, *entry);
         }
         Ok(changes.into_iter().map(|((_, id), _)| id).collect())
     }
 }
 
 /// Adds the new time, if any, to the description of a change for the audit log.
-fn with_send_at(mut description: Described, change: ScheduleChange) -> Described {
+fn with_send_at(mut description: ChangeDescription, change: ScheduleChange) -> ChangeDescription {
     if let ScheduleChange::MoveTo(send_at) = change {
         description.insert("send_at".to_owned(), send_at.to_rfc3339().into());
     }
@@ -223,7 +225,7 @@ async fn apply_all(
     messages: Vec<MessageId>,
     change: ScheduleChange,
     now: Timestamp,
-) -> Result<Vec<(Key, Entry)>, StoreError> {
+) -> Result<Vec<(Key, EntryChange)>, StoreError> {
     let mut changes = Vec::with_capacity(messages.len());
     for message_id in messages {
         let key = (server_id, message_id);
@@ -236,7 +238,7 @@ async fn apply_all(
         if sql.query_opt(text, &[server_id.0.into(), message_id.0.into()]).await?.is_none() {
             continue;
         }
-        if let (ScheduleChanged::Done, entry) = apply(sql, ids, key, change, None, now).await? {
+        if let (ScheduleChangeResult::Done, entry) = apply(sql, ids, key, change, None, now).await? {
             changes.push((key, entry));
         }
     }
@@ -248,10 +250,11 @@ async fn apply(
     ids: &IdGenerator,
     key: Key,
     change: ScheduleChange,
-    uncounted: Option<&DomainName>,
+    uncounted_domain: Option<&DomainName>,
     now: Timestamp,
-) -> Result<(ScheduleChanged, Entry), StoreError> {
-    const TOO_LATE: (ScheduleChanged, Entry) = (ScheduleChanged::TooLate, Entry::Unchanged);
+) -> Result<(ScheduleChangeResult, EntryChange), StoreError> {
+    const TOO_LATE: (ScheduleChangeResult, EntryChange) =
+        (ScheduleChangeResult::TooLate, EntryChange::Unchanged);
     if lock_and_check_sending(sql, key).await? {
         return Ok(TOO_LATE);
     }
@@ -262,14 +265,14 @@ async fn apply(
     match change {
         ScheduleChange::Cancel => {
             let details = "The message was cancelled before it was sent";
-            let new = NewDelivery::local(now, Status::Cancelled, details);
-            if !settle(sql, ids, key, &state, &new, &cancelled_event(&new), None).await? {
+            let delivery = NewDelivery::local(now, Status::Cancelled, details);
+            if !change_status(sql, ids, key, &state, &delivery, &cancelled_event(&delivery), None).await? {
                 return Ok(TOO_LATE);
             }
             remove_entry(sql, key).await?;
-            Ok((ScheduleChanged::Done, Entry::Gone))
+            Ok((ScheduleChangeResult::Done, EntryChange::Gone))
         }
-        ScheduleChange::MoveTo(send_at) => move_to(sql, key, send_at, uncounted, now).await,
+        ScheduleChange::MoveTo(send_at) => move_to(sql, key, send_at, uncounted_domain, now).await,
     }
 }
 
@@ -279,24 +282,26 @@ async fn move_to(
     sql: &Sql<'_>,
     key: Key,
     send_at: Timestamp,
-    uncounted: Option<&DomainName>,
+    uncounted_domain: Option<&DomainName>,
     now: Timestamp,
-) -> Result<(ScheduleChanged, Entry), StoreError> {
-    let (server_id, message_id) = (key.0.0, key.1.0);
+) -> Result<(ScheduleChangeResult, EntryChange), StoreError> {
+    let (ServerId(server_id), MessageId(message_id)) = key;
     // A message counts when it is accepted or released, or when its scheduled time comes.
     let text = "SELECT q.expires_at, q.scheduled, q.domain, q.due_at, coalesce(q.released_at, s.created_at), m.send_at, s.options
                 FROM queue q JOIN messages m ON m.server_id = q.server_id AND m.id = q.message_id
                 JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
                 WHERE q.server_id = $1 AND q.message_id = $2";
     let Some(entry) = sql.query_opt(text, &[server_id.into(), message_id.into()]).await? else {
-        return Ok((ScheduleChanged::TooLate, Entry::Unchanged));
+        return Ok((ScheduleChangeResult::TooLate, EntryChange::Unchanged));
     };
     if let Some(expires_at) = entry.time_opt(0)?.filter(|expires_at| *expires_at <= send_at) {
-        return Ok((ScheduleChanged::ExpiresBefore(expires_at), Entry::Unchanged));
+        return Ok((ScheduleChangeResult::ExpiresBefore(expires_at), EntryChange::Unchanged));
     }
     let domain = entry.text(2)?;
     let scheduled = match entry.int(1)? {
-        0 if uncounted.is_some_and(|uncounted| uncounted.as_str() == domain) => SCHEDULED_UNCOUNTED,
+        0 if uncounted_domain.is_some_and(|uncounted_domain| uncounted_domain.as_str() == domain) => {
+            SCHEDULED_UNCOUNTED
+        }
         0 => {
             let options: SendOptions = entry.json(6)?;
             let was_scheduled = entry.time_opt(5)?.or(options.send_at).is_some();
@@ -320,11 +325,14 @@ async fn move_to(
     let (status, reschedules) = (Status::Scheduled.as_str().into(), to_json(&reschedules).into());
     let params = [server_id.into(), message_id.into(), send_at.into(), status, reschedules];
     sql.execute(text, &params).await?;
-    Ok((ScheduleChanged::Done, Entry::Queued(send_at)))
+    Ok((ScheduleChangeResult::Done, EntryChange::Queued(send_at)))
 }
 
-async fn list_reschedules(sql: &Sql<'_>, key: Key) -> Result<Vec<Reschedule>, StoreError> {
+async fn list_reschedules(
+    sql: &Sql<'_>,
+    (server_id, message_id): Key,
+) -> Result<Vec<Reschedule>, StoreError> {
     let text = "SELECT coalesce(rescheduled, '[]') FROM messages WHERE server_id = $1 AND id = $2";
-    let row = sql.query_opt(text, &[key.0.0.into(), key.1.0.into()]).await?;
+    let row = sql.query_opt(text, &[server_id.0.into(), message_id.0.into()]).await?;
     row.map_or(Ok(Vec::new()), |row| row.json(0))
 }

@@ -10,18 +10,19 @@ use crate::outcomes::append::append_delivery;
 use crate::outcomes::deliveries::DeliveryRow;
 use crate::sql::Sql;
 
+/// Key of a message, and of its queue entry.
 pub(crate) type Key = (ServerId, MessageId);
 
 /// Effect of a change on the message's queue entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum EntryChange {
     Unchanged,
     Gone,
     /// The message is queued, unclaimed, and due at this time.
     Queued(Timestamp),
 }
 
-/// State of a message.
+/// State of a message, before a change.
 pub(crate) struct MessageState {
     pub(crate) status: Status,
     pub(crate) last_seq: i64,
@@ -30,24 +31,30 @@ pub(crate) struct MessageState {
 
 /// On PostgreSQL, locks the queue entry and the message as `finish` does, and returns whether the message is being
 /// sent. On SQLite returns `false`: only the claims in memory know this, and the writer checks them before the change.
-pub(crate) async fn lock_and_check_sending(sql: &Sql<'_>, key: Key) -> Result<bool, StoreError> {
+pub(crate) async fn lock_and_check_sending(
+    sql: &Sql<'_>,
+    (server_id, message_id): Key,
+) -> Result<bool, StoreError> {
     if sql.is_sqlite() {
         return Ok(false);
     }
-    let params = [key.0.0.into(), key.1.0.into()];
+    let params = [server_id.0.into(), message_id.0.into()];
     let entry = "SELECT begun_at FROM queue WHERE server_id = $1 AND message_id = $2 FOR UPDATE";
     let entry = sql.query_opt(entry, &params).await?;
     sql.query("SELECT id FROM messages WHERE server_id = $1 AND id = $2 FOR UPDATE", &params).await?;
     Ok(entry.is_some_and(|row| !matches!(row.int_opt(0), Ok(None))))
 }
 
-pub(crate) async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<MessageState>, StoreError> {
+pub(crate) async fn find(
+    sql: &Sql<'_>,
+    (server_id, message_id): Key,
+) -> Result<Option<MessageState>, StoreError> {
     let row = sql
         .query_opt(
             "SELECT m.status, m.last_seq, s.test FROM messages m
              JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
              WHERE m.server_id = $1 AND m.id = $2",
-            &[key.0.0.into(), key.1.0.into()],
+            &[server_id.0.into(), message_id.0.into()],
         )
         .await?;
     row.map(|row| {
@@ -58,30 +65,31 @@ pub(crate) async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<MessageState>
 
 /// Gives a message a new status, with a delivery record and an event. `false` if the message cannot get this status, or
 /// if somebody else changed the message first: then nothing is written.
-pub(crate) async fn settle(
+pub(crate) async fn change_status(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     key: Key,
     state: &MessageState,
-    new: &NewDelivery,
+    delivery: &NewDelivery,
     event: &NewEvent,
     hold_expiry: Option<Timestamp>,
 ) -> Result<bool, StoreError> {
-    if !state.status.can_become(new.status) {
+    let (server_id, message_id) = key;
+    if !state.status.can_become(delivery.status) {
         return Ok(false);
     }
-    // The old seq in the condition is the fence: if two nodes try, only one changes the row.
+    // The condition on the old `last_seq` is the fence: if two nodes try, only one changes the row.
     let changed = sql
         .execute(
             "UPDATE messages SET status = $4, last_seq = $5, last_delivery_at = $6, hold_expiry = $7
              WHERE server_id = $1 AND id = $2 AND last_seq = $3",
             &[
-                key.0.0.into(),
-                key.1.0.into(),
+                server_id.0.into(),
+                message_id.0.into(),
                 state.last_seq.into(),
-                new.status.as_str().into(),
+                delivery.status.as_str().into(),
                 (state.last_seq + 1).into(),
-                new.at.into(),
+                delivery.at.into(),
                 hold_expiry.into(),
             ],
         )
@@ -89,14 +97,14 @@ pub(crate) async fn settle(
     if changed == 0 {
         return Ok(false);
     }
-    append_delivery(sql, DeliveryRow::of(key.0, key.1, DeliveryId(ids.next()), new)).await?;
-    add_event(sql, ids, key, state, event, new.at).await?;
+    append_delivery(sql, DeliveryRow::of(server_id, message_id, DeliveryId(ids.next()), delivery)).await?;
+    add_event(sql, ids, key, state, event, delivery.at).await?;
     Ok(true)
 }
 
-pub(crate) async fn remove_entry(sql: &Sql<'_>, key: Key) -> Result<(), StoreError> {
+pub(crate) async fn remove_entry(sql: &Sql<'_>, (server_id, message_id): Key) -> Result<(), StoreError> {
     let text = "DELETE FROM queue WHERE server_id = $1 AND message_id = $2";
-    sql.execute(text, &[key.0.0.into(), key.1.0.into()]).await?;
+    sql.execute(text, &[server_id.0.into(), message_id.0.into()]).await?;
     Ok(())
 }
 

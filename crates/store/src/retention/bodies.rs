@@ -3,25 +3,28 @@
 use postroad_model::SendId;
 
 use super::bounds;
-use super::old_rows::Cut;
+use super::old_rows::RemovalBound;
 use super::removal::{Removal, RemovalStage};
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 use crate::{Engine, Result, Store};
 
 /// Maximum number of bodies removed in one step.
-const BODIES_AT_ONCE: usize = 100;
+const BODIES_PER_STEP_MAX: usize = 100;
 /// Maximum number of sends examined in one step.
-const SENDS_AT_ONCE: usize = 1_000;
+const SENDS_PER_STEP_MAX: usize = 1_000;
 
 impl Store {
     pub(super) async fn remove_old_bodies(&self, removal: &mut Removal, after: i64) -> Result<u64> {
         let Engine::Sqlite { engine, .. } = &*self.engine else { return Ok(0) };
         let before_id = removal.before_id;
-        let kept: Vec<Cut> = removal.cuts.iter().filter(|cut| cut.before_id < before_id).copied().collect();
+        let needed: Vec<RemovalBound> =
+            removal.bounds.iter().filter(|bound| bound.before_id < before_id).copied().collect();
         let found = self
             .read(move |sql| {
-                Box::pin(async move { find_bodies(sql, after, before_id, &kept, BODIES_AT_ONCE).await })
+                Box::pin(
+                    async move { find_bodies(sql, after, before_id, &needed, BODIES_PER_STEP_MAX).await },
+                )
             })
             .await?;
         removal.stage = match found.last {
@@ -33,29 +36,29 @@ impl Store {
 
     /// Removes bodies of one server. A body row does not contain its server, so bodies are found by their sends,
     /// continuing where the last removal ended.
-    pub(super) async fn remove_old_bodies_of(
+    pub(super) async fn remove_old_bodies_of_server(
         &self,
         removal: &mut Removal,
         server: usize,
         after: Option<i64>,
     ) -> Result<u64> {
         let Engine::Sqlite { engine, .. } = &*self.engine else { return Ok(0) };
-        let Some(cut) = removal.cuts.get(server).copied() else {
+        let Some(bound) = removal.bounds.get(server).copied() else {
             removal.stage = RemovalStage::End;
             return Ok(0);
         };
-        let gone = || self.bodies_gone.lock();
-        let after = after.unwrap_or_else(|| gone().get(&cut.server_id).copied().unwrap_or(0));
-        let limits = (SENDS_AT_ONCE, BODIES_AT_ONCE);
-        let found = self.read(move |sql| Box::pin(find_bodies_of(sql, cut, after, limits))).await?;
+        let starts = || self.body_removal_starts.lock();
+        let after = after.unwrap_or_else(|| starts().get(&bound.server_id).copied().unwrap_or(0));
+        let limits = (SENDS_PER_STEP_MAX, BODIES_PER_STEP_MAX);
+        let found = self.read(move |sql| Box::pin(find_bodies_of_server(sql, bound, after, limits))).await?;
         let rows = if found.old.is_empty() { 0 } else { engine.remove_bodies(found.old).await? };
         removal.stage = if found.last.is_some() {
-            RemovalStage::BodiesOf { server, after: found.last }
+            RemovalStage::BodiesOfServer { server, after: found.last }
         } else {
-            // The next removal begins here: only a send whose commit took longer than an hour (`SPREAD`) could have a
-            // smaller id.
-            gone().insert(cut.server_id, cut.before_id.saturating_sub(bounds::SPREAD));
-            RemovalStage::BodiesOf { server: server + 1, after: None }
+            // The next removal begins here: only a send whose commit took longer than an hour (`IDS_PER_HOUR`) could
+            // have a smaller id.
+            starts().insert(bound.server_id, bound.before_id.saturating_sub(bounds::IDS_PER_HOUR));
+            RemovalStage::BodiesOfServer { server: server + 1, after: None }
         };
         Ok(rows)
     }
@@ -68,16 +71,16 @@ pub(crate) struct FoundBodies {
     pub(crate) last: Option<i64>,
 }
 
-/// SQLite only: finds old bodies of all servers. `kept` lists servers that need some of these bodies, each with the
+/// SQLite only: finds old bodies of all servers. `needed` lists servers that need some of these bodies, each with the
 /// first id that stays; a body row does not contain its server.
 pub(crate) async fn find_bodies(
     sql: &Sql<'_>,
     after: i64,
     before: i64,
-    kept: &[Cut],
+    needed: &[RemovalBound],
     limit: usize,
 ) -> Result<FoundBodies, StoreError> {
-    let kept: Vec<(i64, i64)> = kept.iter().map(|cut| (cut.server_id.0, cut.before_id)).collect();
+    let needed: Vec<(i64, i64)> = needed.iter().map(|bound| (bound.server_id.0, bound.before_id)).collect();
     let rows = sql
         .query(
             "SELECT b.send_id, EXISTS (
@@ -85,7 +88,7 @@ pub(crate) async fn find_bodies(
                  CROSS JOIN sends s ON s.server_id = kept.value ->> 0 AND s.id = b.send_id
                  WHERE b.send_id >= kept.value ->> 1)
              FROM bodies b WHERE b.send_id > $1 AND b.send_id < $2 ORDER BY b.send_id LIMIT $4",
-            &[after.into(), before.into(), to_json(&kept).into(), (limit as i64).into()],
+            &[after.into(), before.into(), to_json(&needed).into(), (limit as i64).into()],
         )
         .await?;
     let mut found = FoundBodies { old: Vec::new(), last: None };
@@ -99,9 +102,9 @@ pub(crate) async fn find_bodies(
 }
 
 /// SQLite only: finds old bodies of one server. Examines no more sends, and finds no more bodies, than the limits.
-pub(crate) async fn find_bodies_of(
+pub(crate) async fn find_bodies_of_server(
     sql: &Sql<'_>,
-    cut: Cut,
+    bound: RemovalBound,
     after: i64,
     (sends_max, bodies_max): (usize, usize),
 ) -> Result<FoundBodies, StoreError> {
@@ -109,7 +112,7 @@ pub(crate) async fn find_bodies_of(
         .query(
             "SELECT s.id, EXISTS (SELECT 1 FROM bodies b WHERE b.send_id = s.id) FROM sends s
              WHERE s.server_id = $1 AND s.id > $2 AND s.id < $3 ORDER BY s.id LIMIT $4",
-            &[cut.server_id.0.into(), after.into(), cut.before_id.into(), (sends_max as i64).into()],
+            &[bound.server_id.0.into(), after.into(), bound.before_id.into(), (sends_max as i64).into()],
         )
         .await?;
     let mut found = FoundBodies { old: Vec::new(), last: None };

@@ -2,13 +2,13 @@
 
 use postroad_model::ServerId;
 
-use super::old_rows::{Cut, OldRows};
+use super::old_rows::{OldRows, RemovalBound};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 
 /// Number of ids in one hour. The ids of a send and its messages differ by less, and so do the ids of events that are
-/// counted together.
-pub(crate) const SPREAD: i64 = 3_600 << 21;
+/// counted together: removals keep this distance.
+pub(crate) const IDS_PER_HOUR: i64 = 3_600 << 21;
 
 /// The lowest ids of a server that are still needed.
 struct OldestNeeded {
@@ -22,28 +22,33 @@ struct OldestNeeded {
 }
 
 /// For each server, the first row that stays.
-pub(crate) async fn list_cuts(sql: &Sql<'_>, which: OldRows, before_id: i64) -> Result<Vec<Cut>, StoreError> {
+pub(crate) async fn list_bounds(
+    sql: &Sql<'_>,
+    which: OldRows,
+    before_id: i64,
+) -> Result<Vec<RemovalBound>, StoreError> {
     let oldest = list(sql).await?;
-    let cuts = oldest
-        .iter()
-        .map(|oldest| Cut { server_id: oldest.server_id, before_id: before_id.min(oldest.bound_of(which)) });
-    Ok(cuts.collect())
+    let bounds = oldest.iter().map(|oldest| RemovalBound {
+        server_id: oldest.server_id,
+        before_id: before_id.min(oldest.bound_of(which)),
+    });
+    Ok(bounds.collect())
 }
 
 impl OldestNeeded {
     fn bound_of(&self, which: OldRows) -> i64 {
-        let or_all = |id: Option<i64>| id.unwrap_or(i64::MAX);
+        let or_max = |id: Option<i64>| id.unwrap_or(i64::MAX);
         // Keep everything of an unfinished message, and its send.
-        let live = or_all(self.live_message).saturating_sub(SPREAD);
+        let live = or_max(self.live_message).saturating_sub(IDS_PER_HOUR);
         match which {
             OldRows::Bodies | OldRows::Transcripts | OldRows::Deliveries => live,
             OldRows::Events => {
-                or_all(self.unposted_event).min(or_all(self.uncounted_event).saturating_sub(SPREAD))
+                or_max(self.unposted_event).min(or_max(self.uncounted_event).saturating_sub(IDS_PER_HOUR))
             }
             // A message before this bound may still have unposted events: the SQL of `rows.rs` checks each event.
-            OldRows::EventsOfMessages => live.min(or_all(self.unposted_event)),
-            OldRows::Messages => live.min(or_all(self.message_with_events)),
-            OldRows::Sends => live.min(or_all(self.message_with_events).saturating_sub(SPREAD)),
+            OldRows::EventsOfMessages => live.min(or_max(self.unposted_event)),
+            OldRows::Messages => live.min(or_max(self.message_with_events)),
+            OldRows::Sends => live.min(or_max(self.message_with_events).saturating_sub(IDS_PER_HOUR)),
             OldRows::WebhookAttempts => i64::MAX,
         }
     }

@@ -3,7 +3,7 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
 
-use super::removal::{ROWS_AT_ONCE, Removed};
+use super::removal::{ROWS_PER_STEP_MAX, RemovalProgress};
 use crate::analytics::day_counts::block_start;
 use crate::analytics::{Breakdown, Grain};
 use crate::error::StoreError;
@@ -13,22 +13,24 @@ use crate::{Result, Store};
 #[boxed_futures]
 impl Store {
     /// Removes some counters of a grain from before a time (seconds since 1970).
-    pub async fn remove_old_counters(&self, grain: Grain, before: i64) -> Result<Removed> {
+    pub async fn remove_old_counters(&self, grain: Grain, before: i64) -> Result<RemovalProgress> {
         let found = self.read(move |sql| Box::pin(find_server_with_counters(sql, grain, before))).await?;
-        let Some(server) = found else { return Ok(Removed::default()) };
+        let Some(server) = found else { return Ok(RemovalProgress::default()) };
         let rows = self
-            .write(move |sql| Box::pin(remove_counters(sql, server, grain, before, ROWS_AT_ONCE)))
+            .write(move |sql| Box::pin(remove_counters(sql, server, grain, before, ROWS_PER_STEP_MAX)))
             .await?;
-        Ok(Removed { rows, has_more: rows > 0 })
+        Ok(RemovalProgress { rows, has_more: rows > 0 })
     }
 
     /// Removes some counts of recipient domains from before a day, and dimension sets that were last counted before
     /// that day. `before` is the start of the day in seconds since 1970.
-    pub async fn remove_old_days(&self, before: i64) -> Result<Removed> {
-        let found = self.read(move |sql| Box::pin(find_server_with_days(sql, before))).await?;
-        let Some(server) = found else { return Ok(Removed::default()) };
-        let rows = self.write(move |sql| Box::pin(remove_days(sql, server, before, ROWS_AT_ONCE))).await?;
-        Ok(Removed { rows, has_more: rows > 0 })
+    pub async fn remove_old_day_counts(&self, before: i64) -> Result<RemovalProgress> {
+        let found = self.read(move |sql| Box::pin(find_server_with_day_counts(sql, before))).await?;
+        let Some(server) = found else { return Ok(RemovalProgress::default()) };
+        let rows = self
+            .write(move |sql| Box::pin(remove_day_counts(sql, server, before, ROWS_PER_STEP_MAX)))
+            .await?;
+        Ok(RemovalProgress { rows, has_more: rows > 0 })
     }
 }
 
@@ -82,7 +84,7 @@ pub(crate) async fn remove_counters(
 
 /// A server with recipient domains, or dimension sets, from before a day. Recipient domains are removed only in whole
 /// blocks of days.
-pub(crate) async fn find_server_with_days(
+pub(crate) async fn find_server_with_day_counts(
     sql: &Sql<'_>,
     before: i64,
 ) -> Result<Option<ServerId>, StoreError> {
@@ -98,26 +100,26 @@ pub(crate) async fn find_server_with_days(
     row.map(|row| row.int(0).map(ServerId)).transpose()
 }
 
-pub(crate) async fn remove_days(
+pub(crate) async fn remove_day_counts(
     sql: &Sql<'_>,
     server_id: ServerId,
     before: i64,
     limit: usize,
 ) -> Result<u64, StoreError> {
     let params = |before: i64| [server_id.0.into(), before.into(), (limit as i64).into()];
-    let days = sql
+    let domains = sql
         .execute(
             "DELETE FROM recipient_domains WHERE server_id = $1 AND (block, domain) IN (
                  SELECT block, domain FROM recipient_domains WHERE server_id = $1 AND block < $2 LIMIT $3)",
             &params(block_start(before)),
         )
         .await?;
-    let sets = sql
+    let dimension_sets = sql
         .execute(
             "DELETE FROM counter_dimensions WHERE server_id = $1 AND id IN (
                  SELECT id FROM counter_dimensions WHERE server_id = $1 AND last_day < $2 LIMIT $3)",
             &params(before),
         )
         .await?;
-    Ok(days + sets)
+    Ok(domains + dimension_sets)
 }

@@ -8,4 +8,4 @@ pub(crate) mod removal;
 mod rows;
 
 pub use old_rows::OldRows;
-pub use removal::{Removal, Removed};
+pub use removal::{Removal, RemovalProgress};

@@ -20,7 +20,7 @@ pub enum OldRows {
 
 /// Bound of a removal at one server: rows with ids below `before_id` are removed, later rows stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct RemovalBound {
     pub(crate) server_id: ServerId,
     pub(crate) before_id: i64,
 }

@@ -6,11 +6,11 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
 
 use super::bounds;
-use super::old_rows::{Cut, OldRows};
+use super::old_rows::{OldRows, RemovalBound};
 use crate::{Engine, Result, Store};
 
-/// Rows removed in one step.
-pub(crate) const ROWS_AT_ONCE: usize = 500;
+/// Maximum number of rows removed in one step.
+pub(crate) const ROWS_PER_STEP_MAX: usize = 500;
 
 /// The next step of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,13 +20,13 @@ pub(crate) enum RemovalStage {
     Bodies {
         after: i64,
     },
-    /// SQLite: bodies of the server at this index of the cuts, found by their sends: those after the send `after`; for
-    /// `None`, those after the end of the last removal.
-    BodiesOf {
+    /// SQLite: bodies of the server at this index of `Removal::bounds`, found by their sends: those after the send
+    /// `after`; for `None`, those after the end of the last removal.
+    BodiesOfServer {
         server: usize,
         after: Option<i64>,
     },
-    /// Row by row: the server at this index of the cuts; rows from `before_id` on stay for every server.
+    /// Row by row: the server at this index of `Removal::bounds`; rows from `before_id` on stay for every server.
     Rows {
         server: usize,
         before_id: i64,
@@ -40,13 +40,13 @@ pub struct Removal {
     pub(crate) which: OldRows,
     pub(crate) before_id: i64,
     /// For every server, or for the selected servers, the first id that stays.
-    pub(crate) cuts: Vec<Cut>,
+    pub(crate) bounds: Vec<RemovalBound>,
     pub(crate) stage: RemovalStage,
 }
 
 /// Result of one step of a removal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovalProgress {
     /// Number of rows; where PostgreSQL drops whole weeks of a table at once, the number of weeks.
     pub rows: u64,
     /// Whether there may be more to remove.
@@ -58,7 +58,7 @@ pub struct Removed {
 pub(crate) struct DroppedWeeks {
     pub(crate) dropped: u64,
     /// End of the last old week that stays because a server needs rows of it; `None` if no old week stays.
-    pub(crate) kept_before: Option<i64>,
+    pub(crate) needed_until: Option<i64>,
 }
 
 #[boxed_futures]
@@ -66,54 +66,54 @@ impl Store {
     /// Begins to remove rows with ids before this one. Rows that are still to be delivered, counted or posted to a
     /// webhook stay, with everything they depend on; the needs of one server do not keep another server's rows.
     pub async fn begin_removal(&self, which: OldRows, before_id: i64) -> Result<Removal> {
-        let cuts = self.read(move |sql| Box::pin(bounds::list_cuts(sql, which, before_id))).await?;
-        Ok(Removal { which, before_id, cuts, stage: RemovalStage::Start })
+        let bounds = self.read(move |sql| Box::pin(bounds::list_bounds(sql, which, before_id))).await?;
+        Ok(Removal { which, before_id, bounds, stage: RemovalStage::Start })
     }
 
     /// Begins a removal for some servers only, each with its own first id that stays: row by row, on PostgreSQL too.
     /// `bodies` is the preceding removal of bodies: the sends of bodies that it kept also stay. The reason to keep a
-    /// body may be gone by now, but without its send nobody would find the body.
-    pub async fn begin_removal_of(
+    /// body may be gone by now, but bodies are found by their sends.
+    pub async fn begin_removal_of_servers(
         &self,
         which: OldRows,
-        firsts: Vec<(ServerId, i64)>,
+        first_ids_kept: Vec<(ServerId, i64)>,
         bodies: Option<&Removal>,
     ) -> Result<Removal> {
-        let mut firsts: HashMap<ServerId, i64> = firsts.into_iter().collect();
-        for cut in bodies.into_iter().flat_map(|bodies| &bodies.cuts) {
-            firsts.entry(cut.server_id).and_modify(|first| *first = cut.before_id.min(*first));
+        let mut first_ids_kept: HashMap<ServerId, i64> = first_ids_kept.into_iter().collect();
+        for bound in bodies.into_iter().flat_map(|bodies| &bodies.bounds) {
+            first_ids_kept.entry(bound.server_id).and_modify(|first| *first = bound.before_id.min(*first));
         }
-        let mut cuts = self.read(move |sql| Box::pin(bounds::list_cuts(sql, which, i64::MAX))).await?;
-        cuts.retain_mut(|cut| match firsts.get(&cut.server_id) {
+        let mut bounds = self.read(move |sql| Box::pin(bounds::list_bounds(sql, which, i64::MAX))).await?;
+        bounds.retain_mut(|bound| match first_ids_kept.get(&bound.server_id) {
             Some(first) => {
-                cut.before_id = cut.before_id.min(*first);
+                bound.before_id = bound.before_id.min(*first);
                 true
             }
             None => false,
         });
         let stage = if self.is_sqlite() && which == OldRows::Bodies {
-            RemovalStage::BodiesOf { server: 0, after: None }
+            RemovalStage::BodiesOfServer { server: 0, after: None }
         } else {
             RemovalStage::Rows { server: 0, before_id: i64::MAX }
         };
-        Ok(Removal { which, before_id: i64::MAX, cuts, stage })
+        Ok(Removal { which, before_id: i64::MAX, bounds, stage })
     }
 
     /// Removes some of the rows. On PostgreSQL whole weeks are dropped at once, so a week stays until all of it is old;
     /// weeks with needed rows are cleaned row by row.
-    pub async fn remove_old_rows(&self, removal: &mut Removal) -> Result<Removed> {
+    pub async fn remove_old_rows(&self, removal: &mut Removal) -> Result<RemovalProgress> {
         let rows = match removal.stage {
             RemovalStage::Start => self.start_removal(removal).await?,
             RemovalStage::Bodies { after } => self.remove_old_bodies(removal, after).await?,
-            RemovalStage::BodiesOf { server, after } => {
-                self.remove_old_bodies_of(removal, server, after).await?
+            RemovalStage::BodiesOfServer { server, after } => {
+                self.remove_old_bodies_of_server(removal, server, after).await?
             }
             RemovalStage::Rows { server, before_id } => {
                 self.remove_rows_of(removal, server, before_id).await?
             }
             RemovalStage::End => 0,
         };
-        Ok(Removed { rows, has_more: removal.stage != RemovalStage::End })
+        Ok(RemovalProgress { rows, has_more: removal.stage != RemovalStage::End })
     }
 
     async fn start_removal(&self, removal: &mut Removal) -> Result<u64> {
@@ -123,9 +123,9 @@ impl Store {
                 removal.stage = RemovalStage::Bodies { after: 0 };
             }
             Engine::Postgres(engine) if removal.which != OldRows::EventsOfMessages => {
-                let weeks = engine.drop_weeks(removal.which, removal.before_id, &removal.cuts).await?;
+                let weeks = engine.drop_weeks(removal.which, removal.before_id, &removal.bounds).await?;
                 let rest = |before_id| RemovalStage::Rows { server: 0, before_id };
-                removal.stage = weeks.kept_before.map_or(RemovalStage::End, rest);
+                removal.stage = weeks.needed_until.map_or(RemovalStage::End, rest);
                 return Ok(weeks.dropped);
             }
             _ => removal.stage = all,

@@ -1,7 +1,7 @@
 //! Removes expired rows of one table and server, a few at a time, so that sending does not wait.
 
-use super::old_rows::{Cut, OldRows};
-use super::removal::{ROWS_AT_ONCE, Removal, RemovalStage};
+use super::old_rows::{OldRows, RemovalBound};
+use super::removal::{ROWS_PER_STEP_MAX, Removal, RemovalStage};
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
@@ -15,11 +15,12 @@ impl Store {
         before_id: i64,
     ) -> Result<u64> {
         let which = removal.which;
-        for (server, cut) in removal.cuts.iter().enumerate().skip(server) {
-            let cut = Cut { before_id: cut.before_id.min(before_id), ..*cut };
-            if self.read(move |sql| Box::pin(has_rows(sql, which, cut))).await? {
-                let rows =
-                    self.write(move |sql| Box::pin(remove_rows(sql, which, cut, ROWS_AT_ONCE))).await?;
+        for (server, bound) in removal.bounds.iter().enumerate().skip(server) {
+            let bound = RemovalBound { before_id: bound.before_id.min(before_id), ..*bound };
+            if self.read(move |sql| Box::pin(has_rows(sql, which, bound))).await? {
+                let rows = self
+                    .write(move |sql| Box::pin(remove_rows(sql, which, bound, ROWS_PER_STEP_MAX)))
+                    .await?;
                 removal.stage = RemovalStage::Rows { server, before_id };
                 return Ok(rows);
             }
@@ -32,21 +33,21 @@ impl Store {
 /// SQL for removing old rows of a table. `$1` is the server, `$2` the first id that stays, `$3` the maximum number of
 /// rows.
 struct RowRemoval {
-    has: &'static str,
-    remove: &'static str,
+    exists_text: &'static str,
+    delete_text: &'static str,
 }
 
 macro_rules! by_key {
     ($table:literal, $key:literal, $columns:literal) => {
         RowRemoval {
-            has: concat!(
+            exists_text: concat!(
                 "SELECT server_id FROM ",
                 $table,
                 " WHERE server_id = $1 AND ",
                 $key,
                 " < $2 LIMIT 1"
             ),
-            remove: concat!(
+            delete_text: concat!(
                 "DELETE FROM ",
                 $table,
                 " WHERE server_id = $1 AND (",
@@ -67,8 +68,8 @@ macro_rules! by_key {
 macro_rules! events_of_messages {
     ($is_counted:literal) => {
         RowRemoval {
-            has: concat!("SELECT e.server_id ", events_of_messages!(@from $is_counted), " LIMIT 1"),
-            remove: concat!(
+            exists_text: concat!("SELECT e.server_id ", events_of_messages!(@from $is_counted), " LIMIT 1"),
+            delete_text: concat!(
                 "DELETE FROM events WHERE server_id = $1 AND id IN (SELECT e.id ",
                 events_of_messages!(@from $is_counted),
                 " LIMIT $3)"
@@ -102,17 +103,17 @@ fn removal_of(which: OldRows, is_sqlite: bool) -> RowRemoval {
     }
 }
 
-pub(crate) async fn has_rows(sql: &Sql<'_>, which: OldRows, cut: Cut) -> Result<bool, StoreError> {
-    let text = removal_of(which, sql.is_sqlite()).has;
-    Ok(sql.query_opt(text, &[cut.server_id.0.into(), cut.before_id.into()]).await?.is_some())
+pub(crate) async fn has_rows(sql: &Sql<'_>, which: OldRows, bound: RemovalBound) -> Result<bool, StoreError> {
+    let text = removal_of(which, sql.is_sqlite()).exists_text;
+    Ok(sql.query_opt(text, &[bound.server_id.0.into(), bound.before_id.into()]).await?.is_some())
 }
 
 pub(crate) async fn remove_rows(
     sql: &Sql<'_>,
     which: OldRows,
-    cut: Cut,
+    bound: RemovalBound,
     limit: usize,
 ) -> Result<u64, StoreError> {
-    let text = removal_of(which, sql.is_sqlite()).remove;
-    sql.execute(text, &[cut.server_id.0.into(), cut.before_id.into(), (limit as i64).into()]).await
+    let text = removal_of(which, sql.is_sqlite()).delete_text;
+    sql.execute(text, &[bound.server_id.0.into(), bound.before_id.into(), (limit as i64).into()]).await
 }

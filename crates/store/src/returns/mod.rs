@@ -4,4 +4,4 @@ mod record;
 mod stored_mail;
 mod take;
 
-pub use record::{NewReturn, ReturnEffect, Taken};
+pub use record::{NewReturn, ReturnEffect, ReturnResult};

@@ -38,7 +38,7 @@ pub struct ReturnEffect {
 
 /// Result of `take_return`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct ReturnResult {
     /// Whether the mail was stored; false for a repetition, and if too many are stored for its message.
     pub is_stored: bool,
     /// Whether the effect was new, so that it was applied.

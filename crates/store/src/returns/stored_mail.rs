@@ -15,7 +15,7 @@ const PIECE_BYTES: usize = 512 << 10;
 
 /// Whether to store the mail: `false` for a repetition, such as after our 250 was lost, and beyond the maximum number
 /// per message.
-pub(crate) async fn is_wanted(sql: &Sql<'_>, new: &NewReturn) -> Result<bool, StoreError> {
+pub(crate) async fn should_store(sql: &Sql<'_>, new: &NewReturn) -> Result<bool, StoreError> {
     let stored = sql
         .query(
             "SELECT s.message_id FROM messages m JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id

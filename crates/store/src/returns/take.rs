@@ -5,8 +5,8 @@ use std::sync::Arc;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Status};
 
-use super::record::{NewReturn, ReturnEffect, Taken};
-use super::stored_mail::{insert, is_wanted};
+use super::record::{NewReturn, ReturnEffect, ReturnResult};
+use super::stored_mail::{insert, should_store};
 use crate::analytics::recipient_providers;
 use crate::erase::message::erased_address;
 use crate::events::append;
@@ -16,38 +16,40 @@ use crate::outcomes::deliveries::DeliveryRow;
 use crate::pools::source_days::day_of;
 use crate::sql::Sql;
 use crate::suppressions::add;
-use crate::{Engine, Job, JobWithIds, Result, Store, StoreError};
+use crate::{Engine, Result, SqlOperation, SqlOperationWithIds, Store, StoreError};
 
 #[boxed_futures]
 impl Store {
     /// Stores the mail and applies its effect. When this returns `Ok`, both are on stable storage; on failure neither
     /// is, unless only the commit's answer was lost. `NotFound` if the message does not exist, or was erased.
-    pub async fn take_return(&self, new: NewReturn) -> Result<Taken> {
+    pub async fn take_return(&self, new: NewReturn) -> Result<ReturnResult> {
         let server_id = new.info.server_id;
         // In its own task, so that a caller that disconnects between writing a large body and its row leaves no
         // orphaned file.
         let engine = self.engine.clone();
-        let taking = tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let (send_id, id, about, body) = (new.info.id, new.id, new.about, new.body.clone());
-            let job: JobWithIds<Taken> =
+            let operation: SqlOperationWithIds<ReturnResult> =
                 Box::new(move |sql, ids| Box::pin(async move { take(sql, &ids, new).await }));
             match &*engine {
                 Engine::Sqlite { engine, ids } => {
                     let ids = Arc::clone(ids);
-                    let job: Job<Taken> = Box::new(move |sql| job(sql, ids));
-                    engine.write_with_body(send_id, &body, job, |taken: &Taken| taken.is_stored).await
+                    let operation: SqlOperation<ReturnResult> = Box::new(move |sql| operation(sql, ids));
+                    engine
+                        .write_with_body(send_id, &body, operation, |result: &ReturnResult| result.is_stored)
+                        .await
                 }
                 Engine::Postgres(engine) => {
                     let bytes = body.compressed().len();
-                    engine.write_with_body(about, &[send_id.0, id.0], bytes, job).await
+                    engine.write_with_body(about, &[send_id.0, id.0], bytes, operation).await
                 }
             }
         });
-        let taken =
-            taking.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".into())))?;
+        let result =
+            task.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".into())))?;
         self.last_suppressed.note([server_id], self.clock.now());
         self.notifier.notify([server_id]);
-        Ok(taken)
+        Ok(result)
     }
 }
 
@@ -59,29 +61,37 @@ struct MessageState {
 }
 
 /// `NotFound` if the message does not exist, or was erased.
-pub(crate) async fn take(sql: &Sql<'_>, ids: &IdGenerator, new: NewReturn) -> Result<Taken, StoreError> {
+pub(crate) async fn take(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    new: NewReturn,
+) -> Result<ReturnResult, StoreError> {
     let server_id = new.info.server_id;
-    let state = lock(sql, server_id, new.about).await?.ok_or(StoreError::NotFound)?;
+    let state = lock_message(sql, server_id, new.about).await?.ok_or(StoreError::NotFound)?;
     let effect = new.effect.as_ref();
     let has_effect = match effect {
-        Some(effect) => is_new(sql, &new, effect, &state).await?,
+        Some(effect) => is_new_effect(sql, &new, effect, &state).await?,
         None => false,
     };
     // Mail with an effect is always stored: the event names it.
-    let is_stored = has_effect || is_wanted(sql, &new).await?;
-    // The body comes first: writing it may take long, and other transactions wait for the counter rows that `apply`
-    // locks.
+    let is_stored = has_effect || should_store(sql, &new).await?;
+    // The body comes first: writing it may take long, and other transactions wait for the counter rows that
+    // `apply_effect` locks.
     if is_stored {
         insert(sql, &new, state.test).await?;
     }
     if let Some(effect) = effect.filter(|_| has_effect) {
-        apply(sql, ids, &new, effect, &state).await?;
+        apply_effect(sql, ids, &new, effect, &state).await?;
     }
-    Ok(Taken { is_stored, has_effect })
+    Ok(ReturnResult { is_stored, has_effect })
 }
 
 /// Reads the message, and locks it against other returned mail about it.
-async fn lock(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Option<MessageState>, StoreError> {
+async fn lock_message(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: MessageId,
+) -> Result<Option<MessageState>, StoreError> {
     macro_rules! text {
         ($lock:literal) => {
             concat!(
@@ -103,7 +113,7 @@ async fn lock(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Optio
 }
 
 /// Whether the effect is new: a message bounces only from some statuses, and is complained about once.
-async fn is_new(
+async fn is_new_effect(
     sql: &Sql<'_>,
     new: &NewReturn,
     effect: &ReturnEffect,
@@ -122,7 +132,7 @@ async fn is_new(
     Ok(earlier.is_none())
 }
 
-async fn apply(
+async fn apply_effect(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     new: &NewReturn,
@@ -198,7 +208,7 @@ async fn count_for_source(
         )
         .await?;
     let Some(source) = source else { return Ok(()) };
-    let provider = recipient_providers::of_address(sql, &source.text(1)?).await?;
+    let provider = recipient_providers::provider_of(sql, &source.text(1)?).await?;
     sql.execute(
         "INSERT INTO source_days (source_id, provider, day, sent, bounced, complained) VALUES ($1, $5, $2, 0, $3, $4)
          ON CONFLICT (source_id, provider, day) DO UPDATE SET bounced = source_days.bounced + excluded.bounced,

@@ -79,7 +79,7 @@ pub(super) async fn read_postings(
     let text = if sql.is_sqlite() { statements::POSTINGS_SQLITE } else { statements::POSTINGS_POSTGRES };
     let params = [server_id.0.into(), to_json(&blocks).into(), to_json(&tokens).into()];
     let mut postings = Postings::new();
-    sql.each(text, &params, |row| {
+    sql.for_each_row(text, &params, |row| {
         postings.insert((row.int(0)?, row.int(1)?), decode_positions(row.blob(2)?)?);
         Ok(())
     })

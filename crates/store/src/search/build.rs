@@ -19,7 +19,7 @@ use crate::{Result, Store};
 /// Only messages that are at least this old are indexed: until then, messages with smaller ids may still be committed.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
 /// If a writer is silent for this long, another node may write the block.
-const CLAIMED_FOR: Duration = Duration::from_mins(1);
+const CLAIM_DURATION: Duration = Duration::from_mins(1);
 /// Postings written in one transaction. Few, because accepts wait for the transaction.
 pub(super) const ROWS_PER_STEP: usize = 500;
 /// Pause for accepts between two transactions.
@@ -78,7 +78,7 @@ impl Store {
         if !self.write(move |sql| Box::pin(claim_block(sql, block, now))).await? {
             return Ok(IndexProgress::Nothing);
         }
-        let claim = Claim { block, until: now.plus(CLAIMED_FOR) };
+        let claim = Claim { block, until: now.plus(CLAIM_DURATION) };
         let Some(claim) = self.remove_interrupted_block(claim).await? else {
             return Ok(IndexProgress::Nothing);
         };
@@ -105,18 +105,18 @@ impl Store {
     /// is lost.
     async fn remove_interrupted_block(&self, mut claim: Claim) -> Result<Option<Claim>> {
         while claim.block.is_begun {
-            let until = self.clock.now().plus(CLAIMED_FOR);
+            let until = self.clock.now().plus(CLAIM_DURATION);
             let removed = self
                 .write(move |sql| {
                     Box::pin(async move {
-                        let Some(claim) = claim.keep(sql, until).await? else { return Ok(None) };
+                        let Some(claim) = claim.renew(sql, until).await? else { return Ok(None) };
                         let NewBlock { server_id, first_id, .. } = claim.block;
                         Ok(Some((claim, remove::delete_some_postings(sql, server_id, first_id).await?)))
                     })
                 })
                 .await?;
-            let Some((kept, rows)) = removed else { return Ok(None) };
-            claim = kept;
+            let Some((renewed, rows)) = removed else { return Ok(None) };
+            claim = renewed;
             if rows == 0 {
                 break;
             }
@@ -133,21 +133,21 @@ impl Store {
             if chunk.is_empty() {
                 return Ok(Some(claim));
             }
-            let until = self.clock.now().plus(CLAIMED_FOR);
-            let kept = self
+            let until = self.clock.now().plus(CLAIM_DURATION);
+            let renewed = self
                 .write(move |sql| {
                     Box::pin(async move {
-                        let kept = claim.keep(sql, until).await?;
-                        if kept.is_some() {
+                        let renewed = claim.renew(sql, until).await?;
+                        if renewed.is_some() {
                             let NewBlock { server_id, first_id, .. } = claim.block;
                             blocks::write_postings(sql, server_id, first_id, &chunk).await?;
                         }
-                        Ok(kept)
+                        Ok(renewed)
                     })
                 })
                 .await?;
-            let Some(kept) = kept else { return Ok(None) };
-            claim = kept;
+            let Some(renewed) = renewed else { return Ok(None) };
+            claim = renewed;
             tokio::time::sleep(STEP_PAUSE).await;
         }
     }
@@ -188,7 +188,7 @@ async fn claim_block(sql: &Sql<'_>, block: NewBlock, now: Timestamp) -> Result<b
                 ON CONFLICT (server_id, first_id) DO UPDATE SET claimed_until = excluded.claimed_until
                 WHERE search_blocks.state = 0 AND search_blocks.claimed_until <= $6
                 AND search_blocks.last_id = excluded.last_id";
-    let until = now.plus(CLAIMED_FOR);
+    let until = now.plus(CLAIM_DURATION);
     let params =
         [server_id.0.into(), first_id.into(), last_id.into(), until.into(), Vec::new().into(), now.into()];
     Ok(sql.execute(text, &params).await? > 0)
@@ -196,7 +196,7 @@ async fn claim_block(sql: &Sql<'_>, block: NewBlock, now: Timestamp) -> Result<b
 
 impl Claim {
     /// The renewed claim; `None` if the claim is lost.
-    async fn keep(self, sql: &Sql<'_>, until: Timestamp) -> Result<Option<Self>> {
+    async fn renew(self, sql: &Sql<'_>, until: Timestamp) -> Result<Option<Self>> {
         let text = "UPDATE search_blocks SET claimed_until = $4
                     WHERE server_id = $1 AND first_id = $2 AND state = 0 AND claimed_until = $3";
         let NewBlock { server_id, first_id, .. } = self.block;

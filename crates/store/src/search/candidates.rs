@@ -15,7 +15,7 @@ use crate::Result;
 use crate::sql::Sql;
 
 /// With at most this many candidates left in a block, reading them costs no more than looking up another token.
-const FEW: usize = 4;
+const FEW_CANDIDATES: usize = 4;
 
 /// Positions of candidate messages in the id list of their block, by the block's key.
 type Candidates = HashMap<i64, Vec<u32>>;
@@ -52,32 +52,34 @@ pub(super) async fn find(
     frequencies: &mut Frequencies,
 ) -> Result<Candidates> {
     let mut found: Option<Candidates> = None;
-    for choices in plan.clauses() {
+    for token_sets in plan.clauses() {
         let possible: Vec<i64> = match &found {
             None => blocks.to_vec(),
             Some(found) => found.keys().copied().collect(),
         };
-        let mut either = Candidates::new();
-        for tokens in choices {
-            for (block, positions) in having_all(sql, server_id, tokens, &possible, frequencies).await? {
-                either.entry(block).or_default().extend(positions);
+        let mut in_any_set = Candidates::new();
+        for tokens in token_sets {
+            for (block, positions) in
+                find_with_all_tokens(sql, server_id, tokens, &possible, frequencies).await?
+            {
+                in_any_set.entry(block).or_default().extend(positions);
             }
         }
-        for positions in either.values_mut() {
+        for positions in in_any_set.values_mut() {
             positions.sort_unstable();
             positions.dedup();
         }
         if let Some(before) = found {
-            narrow(&mut either, &before);
+            narrow(&mut in_any_set, &before);
         }
-        found = Some(either);
+        found = Some(in_any_set);
     }
     Ok(found.unwrap_or_default())
 }
 
 /// Positions of the messages that have all tokens. May contain a few other messages, which the exact test excludes
 /// later.
-async fn having_all(
+async fn find_with_all_tokens(
     sql: &Sql<'_>,
     server_id: ServerId,
     tokens: &[i64],
@@ -91,7 +93,8 @@ async fn having_all(
         let keys: Vec<i64> = match &found {
             None => blocks.to_vec(),
             Some(found) => {
-                found.iter().filter(|(_, positions)| positions.len() > FEW).map(|(block, _)| *block).collect()
+                let many = found.iter().filter(|(_, positions)| positions.len() > FEW_CANDIDATES);
+                many.map(|(block, _)| *block).collect()
             }
         };
         if keys.is_empty() {
@@ -100,13 +103,13 @@ async fn having_all(
         let read = blocks::read_postings(sql, server_id, &keys, &[token]).await?;
         let messages = read.values().map(Vec::len).sum();
         frequencies.add(token, keys.len(), messages);
-        let mut having: Candidates =
+        let mut with_token: Candidates =
             read.into_iter().map(|((block, _), positions)| (block, positions)).collect();
         if let Some(before) = found {
-            narrow(&mut having, &before);
-            having.extend(before.into_iter().filter(|(_, positions)| positions.len() <= FEW));
+            narrow(&mut with_token, &before);
+            with_token.extend(before.into_iter().filter(|(_, positions)| positions.len() <= FEW_CANDIDATES));
         }
-        found = Some(having);
+        found = Some(with_token);
     }
     Ok(found.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Reads a page of messages, newest first, in short reads, so that other readers get their turn. A search with few
+//! Reads a page of messages, newest first, in short reads, so that other reads are not delayed. A search with few
 //! matches stops at its time limit, and the next page continues where it stopped.
 
 use std::collections::{HashMap, HashSet};
@@ -26,9 +26,9 @@ const BLOCKS_PER_STEP: usize = 2_048;
 /// A read examines at most this many times as many blocks as the previous read did.
 const STEP_GROWTH_MAX: u128 = 8;
 /// Number of blocks whose lists of ids are read together.
-const BLOCKS_OF_IDS: usize = 16;
+const ID_LISTS_PER_READ: usize = 16;
 /// With more candidates than this in a block, the messages with the wanted statuses are listed first.
-const CANDIDATES_MANY: usize = 64;
+const UNLISTED_CANDIDATES_MAX: usize = 64;
 
 /// Messages of a search, newest first.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ struct Step {
 
 /// Progress of a search.
 #[derive(Debug, Clone, Copy)]
-struct SearchPosition {
+struct SearchProgress {
     server_id: ServerId,
     /// The search continues with messages before this id.
     position: i64,
@@ -113,10 +113,10 @@ impl Store {
             is_first = false;
             let step_begun = Instant::now();
             let (filter, plan) = (Arc::clone(filter), Arc::clone(&plan));
-            let at = SearchPosition { server_id, position, blocks_max, scan_max, finds_late };
+            let progress = SearchProgress { server_id, position, blocks_max, scan_max, finds_late };
             let read = self.read(move |sql| {
                 Box::pin(async move {
-                    let step = step(sql, &filter, &plan, at, &mut frequencies).await?;
+                    let step = read_step(sql, &filter, &plan, progress, &mut frequencies).await?;
                     Ok((step, frequencies))
                 })
             });
@@ -167,34 +167,42 @@ fn step_growth(took: Duration, left: Duration) -> usize {
     usize::try_from(times.clamp(1, STEP_GROWTH_MAX)).unwrap_or(1)
 }
 
-async fn step(
+/// Makes one short read of a search: through the index, by status, or by scanning the messages.
+async fn read_step(
     sql: &Sql<'_>,
     filter: &SearchFilter,
     plan: &Plan,
-    at: SearchPosition,
+    progress: SearchProgress,
     frequencies: &mut Frequencies,
 ) -> Result<Step> {
     if plan.has_tokens() {
-        return by_tokens(sql, filter, plan, at, frequencies).await;
+        return step_by_tokens(sql, filter, plan, progress, frequencies).await;
     }
     match &plan.listed {
-        Some(listed) => by_status(sql, at.server_id, filter, plan, listed, at.position).await,
-        None => scan(sql, filter, plan.first_id, at).await,
+        Some(listed) => {
+            step_by_status(sql, progress.server_id, filter, plan, listed, progress.position).await
+        }
+        None => step_by_scan(sql, filter, plan.first_id, progress).await,
     }
 }
 
 /// Scans the messages down to `first_id`.
-async fn scan(sql: &Sql<'_>, filter: &SearchFilter, first_id: i64, at: SearchPosition) -> Result<Step> {
-    let SearchPosition { server_id, position, scan_max, .. } = at;
+async fn step_by_scan(
+    sql: &Sql<'_>,
+    filter: &SearchFilter,
+    first_id: i64,
+    progress: SearchProgress,
+) -> Result<Step> {
+    let SearchProgress { server_id, position, scan_max, .. } = progress;
     let rows = messages::scan_down(sql, server_id, first_id, position, scan_max as i64).await?;
     let position = match rows.last() {
         Some(last) if rows.len() == scan_max => last.id,
         _ => first_id,
     };
-    Ok(Step { rows: matching(rows, filter)?, position, is_of_blocks: false, is_cut: false })
+    Ok(Step { rows: filter_rows(rows, filter)?, position, is_of_blocks: false, is_cut: false })
 }
 
-async fn by_status(
+async fn step_by_status(
     sql: &Sql<'_>,
     server_id: ServerId,
     filter: &SearchFilter,
@@ -208,7 +216,7 @@ async fn by_status(
         _ => plan.first_id,
     };
     let rows = read_newest_first(sql, server_id, &ids).await?;
-    Ok(Step { rows: matching(rows, filter)?, position, is_of_blocks: false, is_cut: false })
+    Ok(Step { rows: filter_rows(rows, filter)?, position, is_of_blocks: false, is_cut: false })
 }
 
 /// Ids of messages with one of these statuses, newest first, at most `ROWS_PER_STEP`.
@@ -245,22 +253,22 @@ async fn list_by_status(
 }
 
 /// Scans the messages that are newer than the next block of the index, or else looks for candidates in blocks.
-async fn by_tokens(
+async fn step_by_tokens(
     sql: &Sql<'_>,
     filter: &SearchFilter,
     plan: &Plan,
-    at: SearchPosition,
+    progress: SearchProgress,
     frequencies: &mut Frequencies,
 ) -> Result<Step> {
-    let SearchPosition { server_id, position, blocks_max, .. } = at;
+    let SearchProgress { server_id, position, blocks_max, .. } = progress;
     // One more than wanted: a block that is being written is skipped.
     let listed = blocks::list_before(sql, server_id, position, blocks_max as i64 + 1).await?;
     let written: Vec<Block> = listed.into_iter().filter(|block| block.state != WRITING).collect();
     let Some(newest) = written.first() else {
-        return scan(sql, filter, plan.first_id, at).await;
+        return step_by_scan(sql, filter, plan.first_id, progress).await;
     };
     if newest.last_id < position - 1 {
-        return scan(sql, filter, plan.first_id.max(newest.last_id + 1), at).await;
+        return step_by_scan(sql, filter, plan.first_id.max(newest.last_id + 1), progress).await;
     }
     let mut blocks: Vec<Block> = vec![*newest];
     let mut weight = newest.weight();
@@ -274,22 +282,22 @@ async fn by_tokens(
     }
     let keys: Vec<i64> = blocks.iter().map(Block::key).collect();
     let found = candidates::find(sql, server_id, plan, &keys, frequencies).await?;
-    in_blocks(sql, filter, plan, at, &blocks, &found).await
+    read_candidates(sql, filter, plan, progress, &blocks, &found).await
 }
 
 /// Reads the candidates of consecutive blocks, newest first, up to the messages of one step.
-async fn in_blocks(
+async fn read_candidates(
     sql: &Sql<'_>,
     filter: &SearchFilter,
     plan: &Plan,
-    at: SearchPosition,
+    progress: SearchProgress,
     blocks: &[Block],
     found: &HashMap<i64, Vec<u32>>,
 ) -> Result<Step> {
-    let SearchPosition { server_id, position, .. } = at;
+    let SearchProgress { server_id, position, .. } = progress;
     let mut step = Step { rows: Vec::new(), position, is_of_blocks: true, is_cut: false };
     let mut examined = 0;
-    for group in blocks.chunks(BLOCKS_OF_IDS) {
+    for group in blocks.chunks(ID_LISTS_PER_READ) {
         let with_candidates: Vec<i64> = group
             .iter()
             .filter(|block| found.contains_key(&block.key()))
@@ -305,19 +313,19 @@ async fn in_blocks(
             let ids = ids_of.get(&block.first_id).map(Vec::as_slice).unwrap_or_default();
             let indexed = positions.iter().filter_map(|position| ids.get(*position as usize).copied());
             let mut candidates: Vec<i64> = indexed.collect();
-            if at.finds_late && block.state == UNCHECKED {
+            if progress.finds_late && block.state == UNCHECKED {
                 candidates.extend(list_late(sql, server_id, block.first_id, block.last_id).await?);
             }
             candidates.retain(|id| (plan.first_id..position).contains(id));
             candidates.sort_unstable_by(|a, b| b.cmp(a));
-            if candidates.len() > CANDIDATES_MANY
+            if candidates.len() > UNLISTED_CANDIDATES_MAX
                 && let Some(listed) = &plan.listed
             {
-                keep_listed(sql, server_id, listed, *block, &mut candidates).await?;
+                retain_listed(sql, server_id, listed, *block, &mut candidates).await?;
             }
             let mut chunks = candidates.chunks(ROWS_PER_STEP).peekable();
             while let Some(chunk) = chunks.next() {
-                step.rows.extend(matching(read_newest_first(sql, server_id, chunk).await?, filter)?);
+                step.rows.extend(filter_rows(read_newest_first(sql, server_id, chunk).await?, filter)?);
                 examined += chunk.len();
                 if examined >= ROWS_PER_STEP && chunks.peek().is_some() {
                     // The next read continues in the same block.
@@ -337,7 +345,7 @@ async fn in_blocks(
 }
 
 /// Drops candidates with other statuses, if the list of messages with the wanted statuses is short enough.
-async fn keep_listed(
+async fn retain_listed(
     sql: &Sql<'_>,
     server_id: ServerId,
     listed: &ListedStatuses,
@@ -359,7 +367,7 @@ async fn read_newest_first(sql: &Sql<'_>, server_id: ServerId, ids: &[i64]) -> R
     Ok(rows)
 }
 
-fn matching(rows: Vec<SearchRow>, filter: &SearchFilter) -> Result<Vec<SearchRow>> {
+fn filter_rows(rows: Vec<SearchRow>, filter: &SearchFilter) -> Result<Vec<SearchRow>> {
     let mut found = Vec::new();
     for row in rows {
         if filter.matches(&row)? {

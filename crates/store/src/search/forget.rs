@@ -9,7 +9,7 @@ use crate::sql::Sql;
 use crate::{Result, Store};
 
 /// Tokens changed in one transaction. Few, because accepts wait for the transaction.
-const TOKENS_AT_ONCE: usize = 100;
+const TOKENS_PER_TRANSACTION: usize = 100;
 
 /// Tokens of a message that reveal something about a person.
 #[derive(Debug)]
@@ -50,13 +50,13 @@ impl Store {
     ) -> Result<bool> {
         let mut are_indexed = true;
         for PersonalTokens { message, tokens } in personal {
-            for chunk in tokens.chunks(TOKENS_AT_ONCE) {
+            for chunk in tokens.chunks(TOKENS_PER_TRANSACTION) {
                 let (message, chunk) = (*message, chunk.to_vec());
                 are_indexed &= self
                     .write(move |sql| {
-                        Box::pin(
-                            async move { sql.overwriting(remove(sql, server_id, message, &chunk)).await },
-                        )
+                        Box::pin(async move {
+                            sql.with_secure_delete(remove(sql, server_id, message, &chunk)).await
+                        })
                     })
                     .await?;
             }

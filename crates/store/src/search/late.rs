@@ -17,7 +17,7 @@ use crate::{Result, Store};
 /// After this time every message of a block is stored, unless a node's clock is wrong by more.
 const CHECKED_AFTER: Duration = Duration::from_mins(15);
 /// Late messages added in one transaction.
-const LATE_AT_ONCE: usize = 20;
+const LATE_PER_TRANSACTION: usize = 20;
 
 impl Store {
     /// Checks one block and returns its server; `None` if no unchecked block is old enough.
@@ -32,9 +32,9 @@ impl Store {
         };
         // Read before writing: usually nothing is late, and reading does not occupy the writer.
         let late = self.read(move |sql| Box::pin(list_late(sql, server_id, first_id, last_id))).await?;
-        for chunk in late.chunks(LATE_AT_ONCE) {
+        for chunk in late.chunks(LATE_PER_TRANSACTION) {
             let chunk = chunk.to_vec();
-            self.write(move |sql| Box::pin(async move { add(sql, server_id, first_id, &chunk).await }))
+            self.write(move |sql| Box::pin(async move { add_late(sql, server_id, first_id, &chunk).await }))
                 .await?;
         }
         let text = "UPDATE search_blocks SET state = $3, claimed_until = 0
@@ -60,7 +60,7 @@ pub(super) async fn list_late(
 }
 
 /// Adds late messages to their block. Does nothing if another node has added them meanwhile.
-async fn add(sql: &Sql<'_>, server_id: ServerId, first_id: i64, late: &[i64]) -> Result<()> {
+async fn add_late(sql: &Sql<'_>, server_id: ServerId, first_id: i64, late: &[i64]) -> Result<()> {
     let text = if sql.is_sqlite() {
         "SELECT ids FROM search_blocks WHERE server_id = $1 AND first_id = $2 AND state = 1"
     } else {

@@ -17,13 +17,13 @@ use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
 /// If a writer is silent for this long, another node may merge the blocks.
-const CLAIMED_FOR: Duration = Duration::from_mins(1);
-/// A claim is renewed when less than this is left of it.
-const RENEWED_BELOW: Duration = Duration::from_secs(30);
+const CLAIM_DURATION: Duration = Duration::from_mins(1);
+/// A claim is renewed when less than this time is left of it.
+const RENEWAL_TIME_LEFT: Duration = Duration::from_secs(30);
 /// Tokens of each part that are read together.
 const TOKENS_PER_STEP: i64 = 500;
 /// Searches that listed the parts are over after this time.
-const PARTS_KEPT_FOR: Duration = Duration::from_mins(1);
+const REPLACED_PARTS_RETENTION: Duration = Duration::from_mins(1);
 
 /// A block that becomes a part of another one.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ struct Claim {
 }
 
 /// Merged postings of a range of tokens.
-struct Range {
+struct TokenRange {
     postings: Vec<(i64, Vec<u8>)>,
     /// The first token after the range; `None` at the end.
     next: Option<i64>,
@@ -68,7 +68,7 @@ impl Store {
         let found = self.read(move |sql| Box::pin(find_parts(sql, server_id, count))).await?;
         let Some(BlocksToMerge { parts, ids }) = found else { return Ok(IndexProgress::Nothing) };
         let now = self.clock.now();
-        let claim = Claim { server_id, first_id: parts[0].first_id, until: now.plus(CLAIMED_FOR) };
+        let claim = Claim { server_id, first_id: parts[0].first_id, until: now.plus(CLAIM_DURATION) };
         let text = "UPDATE search_blocks SET claimed_until = $3
                     WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until <= $4";
         let params = vec![server_id.0.into(), claim.first_id.into(), claim.until.into(), now.into()];
@@ -108,17 +108,17 @@ impl Store {
             let removed = self
                 .write(move |sql| {
                     Box::pin(async move {
-                        let Some(claim) = keep(sql, claim, now).await? else { return Ok(None) };
+                        let Some(claim) = renew(sql, claim, now).await? else { return Ok(None) };
                         let key = blocks::merged_key(claim.first_id);
                         Ok(Some((claim, remove::delete_some_postings(sql, claim.server_id, key).await?)))
                     })
                 })
                 .await?;
-            let Some((kept, rows)) = removed else { return Ok(None) };
+            let Some((renewed, rows)) = removed else { return Ok(None) };
             if rows == 0 {
-                return Ok(Some(kept));
+                return Ok(Some(renewed));
             }
-            claim = kept;
+            claim = renewed;
             tokio::time::sleep(STEP_PAUSE).await;
         }
     }
@@ -130,21 +130,21 @@ impl Store {
             let (server_id, parts) = (claim.server_id, parts.to_vec());
             let read = self
                 .read(move |sql| Box::pin(async move { read_range(sql, server_id, &parts, first).await }));
-            let Range { postings, next } = read.await?;
+            let TokenRange { postings, next } = read.await?;
             for chunk in postings.chunks(ROWS_PER_STEP) {
                 let (chunk, now) = (chunk.to_vec(), self.clock.now());
-                let kept = self
+                let renewed = self
                     .write(move |sql| {
                         Box::pin(async move {
-                            let Some(claim) = keep(sql, claim, now).await? else { return Ok(None) };
+                            let Some(claim) = renew(sql, claim, now).await? else { return Ok(None) };
                             let key = blocks::merged_key(claim.first_id);
                             blocks::write_postings(sql, claim.server_id, key, &chunk).await?;
                             Ok(Some(claim))
                         })
                     })
                     .await?;
-                let Some(kept) = kept else { return Ok(None) };
-                claim = kept;
+                let Some(renewed) = renewed else { return Ok(None) };
+                claim = renewed;
                 tokio::time::sleep(STEP_PAUSE).await;
             }
             from = next;
@@ -175,23 +175,23 @@ async fn find_parts(sql: &Sql<'_>, server_id: ServerId, count: usize) -> Result<
 }
 
 /// The claim, renewed if it would end soon; `None` if the claim is lost.
-async fn keep(sql: &Sql<'_>, claim: Claim, now: Timestamp) -> Result<Option<Claim>> {
+async fn renew(sql: &Sql<'_>, claim: Claim, now: Timestamp) -> Result<Option<Claim>> {
     let text = if sql.is_sqlite() { statements::CLAIM_SQLITE } else { statements::CLAIM_POSTGRES };
     let params = [claim.server_id.0.into(), claim.first_id.into(), claim.until.into()];
     if sql.query_opt(text, &params).await?.is_none() {
         return Ok(None);
     }
-    if claim.until > now.plus(RENEWED_BELOW) {
+    if claim.until > now.plus(RENEWAL_TIME_LEFT) {
         return Ok(Some(claim));
     }
-    let until = now.plus(CLAIMED_FOR);
+    let until = now.plus(CLAIM_DURATION);
     let text = "UPDATE search_blocks SET claimed_until = $3 WHERE server_id = $1 AND first_id = $2";
     sql.execute(text, &[claim.server_id.0.into(), claim.first_id.into(), until.into()]).await?;
     Ok(Some(Claim { until, ..claim }))
 }
 
 /// Merged postings from the token `from` on, at most `TOKENS_PER_STEP` of each part.
-async fn read_range(sql: &Sql<'_>, server_id: ServerId, parts: &[Part], from: i64) -> Result<Range> {
+async fn read_range(sql: &Sql<'_>, server_id: ServerId, parts: &[Part], from: i64) -> Result<TokenRange> {
     let mut last = i64::MAX;
     for part in parts {
         let params = [server_id.0.into(), part.first_id.into(), from.into(), (TOKENS_PER_STEP - 1).into()];
@@ -202,7 +202,7 @@ async fn read_range(sql: &Sql<'_>, server_id: ServerId, parts: &[Part], from: i6
     let mut merged: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
     for part in parts {
         let params = [server_id.0.into(), part.first_id.into(), from.into(), last.into()];
-        sql.each(statements::TOKENS_BETWEEN, &params, |row| {
+        sql.for_each_row(statements::TOKENS_BETWEEN, &params, |row| {
             let positions = merged.entry(row.int(0)?).or_default();
             positions.extend(decode_positions(row.blob(1)?)?.iter().map(|position| position + part.offset));
             Ok(())
@@ -210,7 +210,7 @@ async fn read_range(sql: &Sql<'_>, server_id: ServerId, parts: &[Part], from: i6
         .await?;
     }
     let postings = merged.into_iter().map(|(token, positions)| (token, encode_positions(&positions)));
-    Ok(Range { postings: postings.collect(), next: last.checked_add(1) })
+    Ok(TokenRange { postings: postings.collect(), next: last.checked_add(1) })
 }
 
 /// Makes the merged block visible in place of its parts. `false` if the claim is lost.
@@ -221,14 +221,14 @@ async fn replace_parts(
     ids: Vec<u8>,
     now: Timestamp,
 ) -> Result<bool> {
-    let Some(Claim { server_id, first_id, .. }) = keep(sql, claim, now).await? else { return Ok(false) };
+    let Some(Claim { server_id, first_id, .. }) = renew(sql, claim, now).await? else { return Ok(false) };
     let text =
         "UPDATE search_blocks SET state = $4 WHERE server_id = $1 AND first_id > $2 AND first_id <= $3";
     let params = [server_id.0.into(), first_id.into(), last_id.into(), blocks::REPLACED.into()];
     sql.execute(text, &params).await?;
     let text = "UPDATE search_blocks SET state = $6, last_id = $3, ids = $4, claimed_until = $5
                 WHERE server_id = $1 AND first_id = $2";
-    let kept_until = now.plus(PARTS_KEPT_FOR);
+    let kept_until = now.plus(REPLACED_PARTS_RETENTION);
     let (server_id, state) = (server_id.0.into(), blocks::MERGED.into());
     sql.execute(text, &[server_id, first_id.into(), last_id.into(), ids.into(), kept_until.into(), state])
         .await?;

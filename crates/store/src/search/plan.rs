@@ -42,12 +42,12 @@ impl Plan {
             .terms
             .iter()
             .filter(|term| !term.is_negated)
-            .map(|term| choices(&term.matcher))
-            .filter(|choices| !choices.is_empty())
+            .map(|term| token_sets(&term.matcher))
+            .filter(|sets| !sets.is_empty())
             .collect();
         let mut tokens = 0;
-        clauses.retain(|choices| {
-            tokens += choices.iter().map(Vec::len).sum::<usize>();
+        clauses.retain(|sets| {
+            tokens += sets.iter().map(Vec::len).sum::<usize>();
             tokens <= TOKENS_MAX
         });
         let mut first_id = filter.since.map_or(0, |since| idgen::first_id_at(since.minus(ID_SLACK)));
@@ -90,21 +90,21 @@ impl ListedStatuses {
 }
 
 /// Sets of tokens; every match has all tokens of at least one set. Empty if tokens cannot exclude anything.
-fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
+fn token_sets(matcher: &Matcher) -> Vec<Vec<i64>> {
     let value = |kind, value: &str| vec![vec![tokens::of_value(kind, value)]];
-    let text = |kind, needle: &Needle| Vec::from_iter(spread(kind, needle));
+    let text = |kind, needle: &Needle| Vec::from_iter(choose_tokens(kind, needle));
     match matcher {
         Matcher::To(needle) => text(TokenKind::To, needle),
         // A needle without tokens may be in any message, so the other needles exclude nothing.
         Matcher::ToAny(needles) => {
-            let sets = needles.iter().map(|needle| spread(TokenKind::To, needle));
+            let sets = needles.iter().map(|needle| choose_tokens(TokenKind::To, needle));
             sets.collect::<Option<Vec<_>>>().unwrap_or_default()
         }
         Matcher::From(needle) => text(TokenKind::From, needle),
         Matcher::Subject(needle) => text(TokenKind::Subject, needle),
         Matcher::Anywhere(needle) => [TokenKind::Subject, TokenKind::To, TokenKind::From]
             .into_iter()
-            .filter_map(|kind| spread(kind, needle))
+            .filter_map(|kind| choose_tokens(kind, needle))
             .chain(needle.token().map(|token| vec![tokens::of_value(TokenKind::Token, token)]))
             .chain(needle.message_id().map(|id| vec![tokens::of_value(TokenKind::MessageId, id)]))
             .collect(),
@@ -121,7 +121,7 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
 }
 
 /// Some tokens spread evenly over a text, and tokens of its digits; `None` if the text has fewer than three characters.
-fn spread(kind: TokenKind, needle: &Needle) -> Option<Vec<i64>> {
+fn choose_tokens(kind: TokenKind, needle: &Needle) -> Option<Vec<i64>> {
     let all: Vec<i64> = tokens::of_text(kind, needle.lower()).collect();
     let step = all.len().div_ceil(TOKENS_PER_TEXT).max(1);
     let mut chosen: Vec<i64> = all.iter().step_by(step).chain(all.last()).copied().collect();

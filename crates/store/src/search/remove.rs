@@ -3,26 +3,26 @@
 use postroad_model::ServerId;
 
 use super::blocks;
-use crate::retention::Removed;
+use crate::retention::RemovalProgress;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
 /// Maximum number of postings removed in one transaction.
-const ROWS_AT_ONCE: i64 = 500;
+const POSTINGS_PER_TRANSACTION: i64 = 500;
 
 impl Store {
     /// Removes some rows of a block whose messages are all removed.
-    pub async fn remove_old_search_rows(&self) -> Result<Removed> {
+    pub async fn remove_old_search_rows(&self) -> Result<RemovalProgress> {
         let text = "SELECT b.server_id, b.first_id FROM search_blocks b WHERE b.last_id <
                         COALESCE((SELECT m.id FROM messages m WHERE m.server_id = b.server_id ORDER BY m.id LIMIT 1),
                                  9223372036854775807)
                     ORDER BY b.server_id, b.first_id LIMIT 1";
         let read = |row: &Row| Ok((ServerId(row.int(0)?), row.int(1)?));
         let Some((server_id, block)) = self.fetch_opt(text, Vec::new(), read).await? else {
-            return Ok(Removed::default());
+            return Ok(RemovalProgress::default());
         };
         let rows = self.write(move |sql| Box::pin(remove_some(sql, server_id, block))).await?;
-        Ok(Removed { rows, has_more: true })
+        Ok(RemovalProgress { rows, has_more: true })
     }
 }
 
@@ -46,5 +46,5 @@ async fn remove_some(sql: &Sql<'_>, server_id: ServerId, block: i64) -> Result<u
 pub(super) async fn delete_some_postings(sql: &Sql<'_>, server_id: ServerId, key: i64) -> Result<u64> {
     let text = "DELETE FROM search_postings WHERE server_id = $1 AND block = $2 AND token IN
                     (SELECT token FROM search_postings WHERE server_id = $1 AND block = $2 LIMIT $3)";
-    sql.execute(text, &[server_id.0.into(), key.into(), ROWS_AT_ONCE.into()]).await
+    sql.execute(text, &[server_id.0.into(), key.into(), POSTINGS_PER_TRANSACTION.into()]).await
 }

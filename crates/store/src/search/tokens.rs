@@ -1,6 +1,6 @@
 //! Tokens of a message: hashes of all substrings of three characters of its texts, of whole values such as tags, and of
-//! six digits in a row.
-//! Six digits are hashed because many messages share three digits of their order numbers, but few share six.
+//! six digits in a row. Six digits are hashed because many messages share three digits of their order numbers, but few
+//! share six.
 
 use super::filter::lower;
 use super::messages::SearchRow;
@@ -30,7 +30,7 @@ const SHARED_TOKENS: u64 = 1_024;
 /// Number of tokens shared by sequences of digits: one token for each sequence would also enlarge the index.
 const DIGIT_TOKENS: u64 = 4_096;
 /// Length of a sequence of digits.
-const DIGITS: usize = 6;
+const DIGITS_PER_TOKEN: usize = 6;
 
 /// Tokens of all substrings of three characters, of a text in lower case.
 pub(super) fn of_text(kind: TokenKind, lower_text: &str) -> impl Iterator<Item = i64> {
@@ -54,18 +54,19 @@ pub(super) fn of_digits(text_kind: TokenKind, text: &str) -> impl Iterator<Item 
         TokenKind::Subject => Some(TokenKind::SubjectDigits),
         _ => None,
     };
-    let sequences = text.as_bytes().windows(DIGITS).filter(|digits| digits.iter().all(u8::is_ascii_digit));
+    let sequences =
+        text.as_bytes().windows(DIGITS_PER_TOKEN).filter(|digits| digits.iter().all(u8::is_ascii_digit));
     kind.into_iter().flat_map(move |kind| {
         sequences.clone().map(move |digits| {
             let mut hash = Hash::new(kind);
             hash.add(digits);
-            shared(kind, hash.finish().cast_unsigned() % DIGIT_TOKENS)
+            shared_token(kind, hash.finish().cast_unsigned() % DIGIT_TOKENS)
         })
     })
 }
 
 /// One of the tokens that values of a kind share.
-fn shared(kind: TokenKind, share: u64) -> i64 {
+fn shared_token(kind: TokenKind, share: u64) -> i64 {
     let mut hash = Hash::new(kind);
     hash.add(&share.to_le_bytes());
     hash.finish()
@@ -77,7 +78,7 @@ pub(super) fn of_value(kind: TokenKind, value: &str) -> i64 {
     hash.add(value.as_bytes());
     match kind {
         TokenKind::MessageId | TokenKind::Token => {
-            shared(kind, hash.finish().cast_unsigned() % SHARED_TOKENS)
+            shared_token(kind, hash.finish().cast_unsigned() % SHARED_TOKENS)
         }
         _ => hash.finish(),
     }

@@ -3,7 +3,7 @@
 use postroad_model::{AccountId, Change, SendRate};
 use serde::Serialize;
 
-use super::ceiling_values::{Ceilings, changed, read_rate};
+use super::ceiling_values::{Ceilings, read_rate, value_after};
 use crate::accept::AccountLimits;
 use crate::error::StoreError;
 use crate::sql::{Row, Value};
@@ -107,18 +107,18 @@ impl AccountCeilings {
 
 impl AccountCeilingsChange {
     /// The ceilings after the change.
-    pub(super) fn after(&self, now: &AccountCeilings) -> AccountCeilings {
+    pub(super) fn after(&self, current: &AccountCeilings) -> AccountCeilings {
         AccountCeilings {
-            hourly_limit: changed(self.hourly_limit, now.hourly_limit),
-            daily_limit: changed(self.daily_limit, now.daily_limit),
-            monthly_limit: changed(self.monthly_limit, now.monthly_limit),
-            send_rate: changed(self.send_rate, now.send_rate),
-            servers: changed(self.servers, now.servers),
-            domains: changed(self.domains, now.domains),
-            webhooks: changed(self.webhooks, now.webhooks),
-            users: changed(self.users, now.users),
-            bodies_days: changed(self.bodies_days, now.bodies_days),
-            messages_days: changed(self.messages_days, now.messages_days),
+            hourly_limit: value_after(self.hourly_limit, current.hourly_limit),
+            daily_limit: value_after(self.daily_limit, current.daily_limit),
+            monthly_limit: value_after(self.monthly_limit, current.monthly_limit),
+            send_rate: value_after(self.send_rate, current.send_rate),
+            servers: value_after(self.servers, current.servers),
+            domains: value_after(self.domains, current.domains),
+            webhooks: value_after(self.webhooks, current.webhooks),
+            users: value_after(self.users, current.users),
+            bodies_days: value_after(self.bodies_days, current.bodies_days),
+            messages_days: value_after(self.messages_days, current.messages_days),
         }
     }
 }

@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, AccountKeyId, AccountScope, Timestamp};
 
-use super::credentials::{KeyHash, hash};
+use super::credentials::{KeyHash, read_hash};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
@@ -137,7 +137,7 @@ async fn find_by_hash(sql: &Sql<'_>, key: KeyHash) -> Result<Option<AccountKey>,
 async fn find_by_id(sql: &Sql<'_>, id: AccountKeyId) -> Result<Option<AccountKey>, StoreError> {
     let row = sql.query_opt("SELECT key_hash FROM account_keys WHERE id = $1", &[id.0.into()]).await?;
     match row {
-        Some(mut row) => find_by_hash(sql, hash(&mut row, 0)?).await,
+        Some(mut row) => find_by_hash(sql, read_hash(&mut row, 0)?).await,
         None => Ok(None),
     }
 }
@@ -192,7 +192,7 @@ async fn revoke(
         )
         .await?
         .ok_or(StoreError::NotFound)?;
-    let key_hash = hash(&mut row, 0)?;
+    let key_hash = read_hash(&mut row, 0)?;
     find_by_hash(sql, key_hash).await?.ok_or(StoreError::NotFound)
 }
 
@@ -215,7 +215,7 @@ fn read(row: &mut Row) -> Result<AccountKey, StoreError> {
         id: AccountKeyId(row.int(0)?),
         account_id: row.int_opt(1)?.map(AccountId),
         name: row.text(2)?,
-        key_hash: hash(row, 3)?,
+        key_hash: read_hash(row, 3)?,
         scopes: row.json(4)?,
         allow: row.json(5)?,
         expires_at: row.time_opt(6)?,

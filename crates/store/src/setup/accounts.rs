@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::account_ceilings::{self, AccountCeilings, AccountCeilingsChange, columns};
 use super::set_by::SetBy;
 use crate::error::StoreError;
-use crate::name_part::like_part;
+use crate::name_part::like_pattern;
 use crate::sql::{Row, Sql, Value};
 use crate::{Result, Store};
 
@@ -39,7 +39,7 @@ pub struct AccountFilter {
 
 /// Result of a change that requires the version the caller has seen.
 #[derive(Debug, Clone)]
-pub enum Updated<T> {
+pub enum UpdateResult<T> {
     Done(T),
     /// Nothing was changed: this is the current version.
     OtherVersion(i64),
@@ -58,7 +58,7 @@ macro_rules! accounts {
 }
 
 /// SQL text of a page of accounts; `$by` is the condition that uses an index.
-macro_rules! listed {
+macro_rules! page_text {
     ($by:literal) => {
         concat!(
             accounts!($by),
@@ -79,13 +79,13 @@ pub(super) fn page_query(
     now: Timestamp,
 ) -> (&'static str, Vec<Value>) {
     let text = match filter {
-        AccountFilter { name: Some(_), .. } => listed!("WHERE name = $2 AND"),
-        AccountFilter { deleted: true, .. } => listed!("WHERE delete_at IS NOT NULL AND"),
-        AccountFilter { suspended: Some(true), .. } => listed!("WHERE suspended_reason IS NOT NULL AND"),
-        _ => listed!("WHERE"),
+        AccountFilter { name: Some(_), .. } => page_text!("WHERE name = $2 AND"),
+        AccountFilter { deleted: true, .. } => page_text!("WHERE delete_at IS NOT NULL AND"),
+        AccountFilter { suspended: Some(true), .. } => page_text!("WHERE suspended_reason IS NOT NULL AND"),
+        _ => page_text!("WHERE"),
     };
     let AccountFilter { name, name_part, suspended, deleted } = filter;
-    let (after, part) = (after.map_or(0, |id| id.0), name_part.as_deref().map(like_part));
+    let (after, part) = (after.map_or(0, |id| id.0), name_part.as_deref().map(like_pattern));
     let page = [suspended.into(), deleted.into(), limit.into(), now.into(), part.into()];
     (text, [after.into(), name.into()].into_iter().chain(page).collect())
 }
@@ -127,7 +127,7 @@ impl Store {
         if_version: Option<i64>,
         name: Option<String>,
         ceilings: AccountCeilingsChange,
-    ) -> Result<Updated<Account>> {
+    ) -> Result<UpdateResult<Account>> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(update(sql, by, id, if_version, name, ceilings, now))).await
     }
@@ -149,7 +149,7 @@ impl Store {
             vec![id.0.into(), reason.into(), now.into()],
         )
         .await?;
-        self.note_change();
+        self.notify_change();
         Ok(())
     }
 }
@@ -168,7 +168,7 @@ pub(crate) async fn create(sql: &Sql<'_>, name: String, now: Timestamp) -> Resul
 /// `Conflict` if an account other than `id` has the name.
 async fn check_name(sql: &Sql<'_>, name: &str, id: AccountId) -> Result<(), StoreError> {
     if !sql.is_sqlite() {
-        // Concurrent calls with the same name take turns.
+        // Concurrent calls with the same name wait for each other.
         let text = "SELECT CAST(pg_advisory_xact_lock(1, hashtext($1)) AS TEXT)";
         sql.query(text, &[name.into()]).await?;
     }
@@ -192,12 +192,12 @@ async fn update(
     name: Option<String>,
     ceilings: AccountCeilingsChange,
     now: Timestamp,
-) -> Result<Updated<Account>, StoreError> {
+) -> Result<UpdateResult<Account>, StoreError> {
     // Locks the row until the transaction ends.
     sql.change("UPDATE accounts SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
     let account = find(sql, id).await?;
     if if_version.is_some_and(|version| version != account.version) {
-        return Ok(Updated::OtherVersion(account.version));
+        return Ok(UpdateResult::OtherVersion(account.version));
     }
     // Only a new name is checked: the account may have chosen its present name itself, which need not be unique.
     if let Some(name) = name.as_deref().filter(|name| by == SetBy::Operator && *name != account.name) {
@@ -205,7 +205,7 @@ async fn update(
     }
     let ceilings = ceilings.after(&account.ceilings);
     if ceilings == account.ceilings && name.as_ref().is_none_or(|name| *name == account.name) {
-        return Ok(Updated::Done(account));
+        return Ok(UpdateResult::Done(account));
     }
     let mut params = vec![id.0.into(), name.into(), now.into()];
     params.extend(ceilings.values());
@@ -217,7 +217,7 @@ async fn update(
         &params,
     )
     .await?;
-    find(sql, id).await.map(Updated::Done)
+    find(sql, id).await.map(UpdateResult::Done)
 }
 
 async fn set_deleted(

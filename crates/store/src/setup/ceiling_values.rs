@@ -79,9 +79,9 @@ pub(crate) fn is_above(value: u32, ceiling: u32) -> bool {
 }
 
 /// The value after a change.
-pub(crate) fn changed<T>(change: Change<T>, now: Option<T>) -> Option<T> {
+pub(crate) fn value_after<T>(change: Change<T>, current: Option<T>) -> Option<T> {
     match change {
-        Change::Keep => now,
+        Change::Keep => current,
         Change::Clear => None,
         Change::Set(value) => Some(value),
     }

@@ -3,16 +3,16 @@
 
 use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
-use super::ceiling_values::{Ceiling, Ceilings, changed, is_above, mode_column};
+use super::ceiling_values::{Ceiling, Ceilings, is_above, mode_column, value_after};
 use super::server_change::ServerChange;
-use super::servers::{self, Server, ServerRetention, SetCeilings};
+use super::servers::{self, CeilingsBySetter, Server, ServerRetention};
 use super::set_by::SetBy;
 use crate::error::StoreError;
 use crate::sql::{Sql, Value};
 
 /// Result of an update of a server.
 #[derive(Debug, Clone)]
-pub enum ServerUpdate {
+pub enum ServerUpdateResult {
     Done(Box<Server>),
     /// Nothing was changed: these ceilings, with who set them, forbid the change.
     Exceeds(Vec<(Ceiling, SetBy)>),
@@ -39,10 +39,10 @@ impl CeilingsChange {
             mode: self
                 .mode
                 .map_or(current.mode, |mode| Some(mode).filter(|mode| *mode == ServerMode::Development)),
-            send_rate: changed(self.send_rate, current.send_rate),
-            hourly_limit: changed(self.hourly_limit, current.hourly_limit),
-            bodies_days: changed(self.bodies_days, current.bodies_days),
-            messages_days: changed(self.messages_days, current.messages_days),
+            send_rate: value_after(self.send_rate, current.send_rate),
+            hourly_limit: value_after(self.hourly_limit, current.hourly_limit),
+            bodies_days: value_after(self.bodies_days, current.bodies_days),
+            messages_days: value_after(self.messages_days, current.messages_days),
         }
     }
 }
@@ -65,7 +65,7 @@ fn effective_value<T: Copy + PartialEq>(
 
 /// Sets ceilings, and lowers the values above them. If `change`, which the caller applies afterwards, would exceed the new
 /// ceilings, sets nothing and returns the exceeded ceilings.
-pub(super) async fn set_all(
+pub(super) async fn apply_ceilings(
     sql: &Sql<'_>,
     server: &Server,
     set_by: SetBy,
@@ -73,7 +73,7 @@ pub(super) async fn set_all(
     change: &ServerChange,
     now: Timestamp,
 ) -> Result<Vec<(Ceiling, SetBy)>, StoreError> {
-    let set_ceilings = after(server, set_by, ceilings);
+    let new_ceilings = ceilings_after(server, set_by, ceilings);
     // If the operator set the server to development, the account cannot make it live.
     let is_live = ceilings.mode == Some(ServerMode::Live) || change.mode == Some(ServerMode::Live);
     let change = ServerChange { mode: is_live.then_some(ServerMode::Live), ..change.clone() };
@@ -86,10 +86,10 @@ pub(super) async fn set_all(
         exceeded.sort_by_key(|ceiling| ceiling.position());
         exceeded
     };
-    let exceeded = exceeded_ceilings(&set_ceilings.effective());
-    let by_operator = exceeded_ceilings(&set_ceilings.operator);
+    let exceeded = exceeded_ceilings(&new_ceilings.effective());
+    let by_operator = exceeded_ceilings(&new_ceilings.operator);
     if exceeded.is_empty() && *ceilings != CeilingsChange::default() {
-        set(sql, server, set_by, ceilings, now).await?;
+        write_ceilings(sql, server, set_by, ceilings, now).await?;
     }
     let origin_of = |ceiling: &Ceiling| {
         if by_operator.contains(ceiling) { SetBy::Operator } else { SetBy::Account }
@@ -106,27 +106,29 @@ pub(super) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreErr
 
 /// The server with its stored values.
 pub(super) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
-    servers::find_as_set(sql, id).await?.ok_or(StoreError::NotFound)
+    servers::find_stored(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
-fn after(server: &Server, set_by: SetBy, change: &CeilingsChange) -> SetCeilings {
-    let mut set = server.set_ceilings;
+/// The ceilings of a server after `set_by` has changed its own.
+fn ceilings_after(server: &Server, set_by: SetBy, change: &CeilingsChange) -> CeilingsBySetter {
+    let mut ceilings = server.ceilings_by_setter;
     match set_by {
-        SetBy::Operator => set.operator = change.after(&set.operator),
-        SetBy::Account => set.account = change.after(&set.account),
+        SetBy::Operator => ceilings.operator = change.after(&ceilings.operator),
+        SetBy::Account => ceilings.account = change.after(&ceilings.account),
     }
-    set
+    ceilings
 }
 
-async fn set(
+/// Stores the changed ceilings, and the effective values that they change.
+async fn write_ceilings(
     sql: &Sql<'_>,
     server: &Server,
     set_by: SetBy,
     change: &CeilingsChange,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let set = after(server, set_by, change);
-    let (old, new) = (server.set_ceilings.effective(), set.effective());
+    let new_ceilings = ceilings_after(server, set_by, change);
+    let (old, new) = (server.ceilings_by_setter.effective(), new_ceilings.effective());
     let (text, stored) = match set_by {
         SetBy::Operator => (
             "UPDATE servers SET mode = $2, send_rate = $3, hourly_limit = $4, retention_bodies = $5,
@@ -134,7 +136,7 @@ async fn set(
                  retention_bodies_ceiling = $10, retention_messages_ceiling = $11, version = version + 1,
                  updated_at = $12
              WHERE id = $1",
-            set.operator,
+            new_ceilings.operator,
         ),
         SetBy::Account => (
             "UPDATE servers SET mode = $2, send_rate = $3, hourly_limit = $4, retention_bodies = $5,
@@ -142,7 +144,7 @@ async fn set(
                  account_hourly_limit_ceiling = $9, account_retention_bodies_ceiling = $10,
                  account_retention_messages_ceiling = $11, version = version + 1, updated_at = $12
              WHERE id = $1",
-            set.account,
+            new_ceilings.account,
         ),
     };
     let mode = change.mode.unwrap_or(server.mode);
@@ -155,7 +157,7 @@ async fn set(
     };
     let is_same = (mode, rate, hourly_limit, retention)
         == (server.mode, server.send_rate, server.hourly_limit, server.retention);
-    if is_same && set == server.set_ceilings {
+    if is_same && new_ceilings == server.ceilings_by_setter {
         return Ok(());
     }
     sql.change(
@@ -187,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_at_its_ceiling_moves_with_it_and_a_chosen_one_stays() {
+    fn a_value_at_its_ceiling_moves_with_it_and_a_lower_value_stays() {
         let effective_value =
             |value, old, new| effective_value(value, old, new, |value: u32, ceiling| value > ceiling);
         assert_eq!(effective_value(None, None, Some(5)), Some(5), "no limit before");

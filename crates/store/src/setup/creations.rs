@@ -9,8 +9,8 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// How long a key is kept.
-const KEPT: Duration = Duration::from_hours(24);
+/// Keys expire this long after their first use.
+const KEY_LIFETIME: Duration = Duration::from_hours(24);
 
 /// First use of an idempotency key: the fingerprint of the call, and the object that the call created.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,13 +31,13 @@ pub struct NewCreation {
 impl Store {
     /// `None` for a key that was not used in the last 24 hours.
     pub async fn find_creation(&self, account_id: AccountId, key: String) -> Result<Option<Creation>> {
-        let since = self.clock.now().minus(KEPT);
+        let since = self.clock.now().minus(KEY_LIFETIME);
         self.read(move |sql| Box::pin(find(sql, account_id, key, since))).await
     }
 
     /// Removes expired keys, at most `limit`; returns how many.
     pub async fn purge_creations(&self, limit: usize) -> Result<u64> {
-        let before = self.clock.now().minus(KEPT);
+        let before = self.clock.now().minus(KEY_LIFETIME);
         self.execute(
             "DELETE FROM creations WHERE (account_id, key) IN
              (SELECT account_id, key FROM creations WHERE created_at < $1 ORDER BY created_at LIMIT $2)",
@@ -66,7 +66,7 @@ pub(crate) async fn insert(
                 new.fingerprint.to_vec().into(),
                 subject_id.into(),
                 now.into(),
-                now.minus(KEPT).into(),
+                now.minus(KEY_LIFETIME).into(),
             ],
         )
         .await?;

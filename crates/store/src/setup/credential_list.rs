@@ -4,10 +4,10 @@ use ipnet::IpNet;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, Change, CredentialId, ServerId, Timestamp};
 
-use super::Updated;
+use super::UpdateResult;
 use super::credentials::{self, Credential};
 use crate::error::StoreError;
-use crate::name_part::like_part;
+use crate::name_part::like_pattern;
 use crate::sql::{Sql, Value, to_json};
 use crate::{Result, Store};
 
@@ -32,7 +32,7 @@ pub struct CredentialChange {
 }
 
 /// SQL text of a page of credentials of servers that are not deleted; `$by` is the condition that uses an index.
-macro_rules! listed {
+macro_rules! page_text {
     ($by:literal) => {
         concat!(
             "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
@@ -58,34 +58,34 @@ pub(super) fn page_query(
     let CredentialFilter { server_id, account_id, name, name_part, revoked } = filter;
     let text = match (server_id, account_id, revoked) {
         (Some(_), ..) if name.is_some() => {
-            listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND name = $6")
+            page_text!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND name = $6")
         }
         (None, Some(_), _) if name.is_some() => {
-            listed!("CAST($1 AS BIGINT) = 0 AND account_id = $2 AND name = $6")
+            page_text!("CAST($1 AS BIGINT) = 0 AND account_id = $2 AND name = $6")
         }
         (None, None, _) if name.is_some() => {
-            listed!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND name = $6")
+            page_text!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND name = $6")
         }
-        (Some(_), _, None) => listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0"),
+        (Some(_), _, None) => page_text!("server_id = $1 AND CAST($2 AS BIGINT) >= 0"),
         (Some(_), _, Some(true)) => {
-            listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND revoked_at IS NOT NULL")
+            page_text!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND revoked_at IS NOT NULL")
         }
         (Some(_), _, Some(false)) => {
-            listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND revoked_at IS NULL")
+            page_text!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND revoked_at IS NULL")
         }
-        (None, Some(_), None) => listed!("CAST($1 AS BIGINT) = 0 AND account_id = $2"),
+        (None, Some(_), None) => page_text!("CAST($1 AS BIGINT) = 0 AND account_id = $2"),
         (None, Some(_), Some(true)) => {
-            listed!("CAST($1 AS BIGINT) = 0 AND account_id = $2 AND revoked_at IS NOT NULL")
+            page_text!("CAST($1 AS BIGINT) = 0 AND account_id = $2 AND revoked_at IS NOT NULL")
         }
         (None, Some(_), Some(false)) => {
-            listed!("CAST($1 AS BIGINT) = 0 AND account_id = $2 AND revoked_at IS NULL")
+            page_text!("CAST($1 AS BIGINT) = 0 AND account_id = $2 AND revoked_at IS NULL")
         }
-        (None, None, None) => listed!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0"),
+        (None, None, None) => page_text!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0"),
         (None, None, Some(true)) => {
-            listed!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND revoked_at IS NOT NULL")
+            page_text!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND revoked_at IS NOT NULL")
         }
         (None, None, Some(false)) => {
-            listed!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND revoked_at IS NULL")
+            page_text!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND revoked_at IS NULL")
         }
     };
     let (server_id, account_id) = (server_id.map_or(0, |id| id.0), account_id.map_or(0, |id| id.0));
@@ -97,7 +97,7 @@ pub(super) fn page_query(
         revoked.into(),
         limit.into(),
         name.into(),
-        name_part.as_deref().map(like_part).into(),
+        name_part.as_deref().map(like_pattern).into(),
     ];
     (text, params)
 }
@@ -122,7 +122,7 @@ impl Store {
         id: CredentialId,
         if_version: Option<i64>,
         change: CredentialChange,
-    ) -> Result<Updated<Credential>> {
+    ) -> Result<UpdateResult<Credential>> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(update(sql, id, if_version, change, now))).await
     }
@@ -152,7 +152,7 @@ async fn update(
     if_version: Option<i64>,
     change: CredentialChange,
     now: Timestamp,
-) -> Result<Updated<Credential>, StoreError> {
+) -> Result<UpdateResult<Credential>, StoreError> {
     let keeps_expiry = change.expires_at.is_keep();
     let changed = sql
         .execute(
@@ -183,7 +183,7 @@ async fn update(
     let is_over = credential.revoked_at.is_some() || (credential.replaced_by.is_some() && !keeps_expiry);
     match changed {
         0 if is_over => Err(StoreError::NotFound),
-        0 => Ok(Updated::OtherVersion(credential.version)),
-        _ => Ok(Updated::Done(credential)),
+        0 => Ok(UpdateResult::OtherVersion(credential.version)),
+        _ => Ok(UpdateResult::Done(credential)),
     }
 }

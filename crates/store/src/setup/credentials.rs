@@ -11,10 +11,10 @@ use super::servers::ServerTracking;
 use crate::accept::{AccountLimits, account_periods};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
-use crate::{Removed, Result, Store};
+use crate::{RemovalProgress, Result, Store};
 
 /// Maximum number of revoked credentials removed in one transaction.
-const REMOVED_AT_ONCE: i64 = 500;
+const CREDENTIALS_PER_TRANSACTION: i64 = 500;
 
 /// SHA-256 of an API key or secret.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -189,11 +189,11 @@ impl Store {
     }
 
     /// Removes some credentials that were revoked before this time.
-    pub async fn remove_revoked_credentials(&self, before: Timestamp) -> Result<Removed> {
+    pub async fn remove_revoked_credentials(&self, before: Timestamp) -> Result<RemovalProgress> {
         let text = "DELETE FROM credentials WHERE revoked_at < $1 AND id IN
                         (SELECT id FROM credentials WHERE revoked_at < $1 ORDER BY revoked_at LIMIT $2)";
-        let rows = self.execute(text, vec![before.into(), REMOVED_AT_ONCE.into()]).await?;
-        Ok(Removed { rows, has_more: rows == REMOVED_AT_ONCE as u64 })
+        let rows = self.execute(text, vec![before.into(), CREDENTIALS_PER_TRANSACTION.into()]).await?;
+        Ok(RemovalProgress { rows, has_more: rows == CREDENTIALS_PER_TRANSACTION as u64 })
     }
 
     /// Stores when credentials were last used; never replaces a time by an earlier one.
@@ -264,7 +264,7 @@ pub(crate) async fn list_hashes_of_login(
             &[login.into()],
         )
         .await?;
-    rows.into_iter().map(|mut row| Ok((hash(&mut row, 0)?, hash(&mut row, 1)?))).collect()
+    rows.into_iter().map(|mut row| Ok((read_hash(&mut row, 0)?, read_hash(&mut row, 1)?))).collect()
 }
 
 pub(crate) async fn list_logins(sql: &Sql<'_>) -> Result<Vec<(CredentialId, String)>, StoreError> {
@@ -385,8 +385,8 @@ pub(super) fn read(row: &mut Row) -> Result<Credential, StoreError> {
         id: CredentialId(row.int(0)?),
         server_id: ServerId(row.int(1)?),
         name: row.text(2)?,
-        key_hash: hash(row, 3)?,
-        secret_hash: hash(row, 4)?,
+        key_hash: read_hash(row, 3)?,
+        secret_hash: read_hash(row, 4)?,
         scope: row.name(5, Scope::parse)?,
         allow: row.json(6)?,
         hold: row.flag(7)?,
@@ -401,7 +401,7 @@ pub(super) fn read(row: &mut Row) -> Result<Credential, StoreError> {
     })
 }
 
-pub(super) fn hash(row: &mut Row, at: usize) -> Result<KeyHash, StoreError> {
+pub(super) fn read_hash(row: &mut Row, at: usize) -> Result<KeyHash, StoreError> {
     let bytes = row.take_blob(at)?;
     bytes.try_into().map(KeyHash).map_err(|_| StoreError::Internal("a key hash is not 32 bytes".into()))
 }

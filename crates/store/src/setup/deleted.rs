@@ -1,9 +1,9 @@
-//! Deleted servers that can no longer be restored.
+//! Ended servers: deleted servers that can no longer be restored. Their mail is cancelled and removed.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, ServerId};
 
-use crate::{Cancelled, Result, Store};
+use crate::{CancelResult, Result, Store};
 
 #[boxed_futures]
 impl Store {
@@ -37,7 +37,7 @@ impl Store {
             self.fetch_all(text, params, |row| Ok((ServerId(row.int(0)?), MessageId(row.int(1)?)))).await?;
         let mut cancelled = 0;
         for (server_id, id) in waiting {
-            if matches!(self.cancel(server_id, id).await?, Cancelled::Done(_)) {
+            if matches!(self.cancel(server_id, id).await?, CancelResult::Done(_)) {
                 cancelled += 1;
             }
         }

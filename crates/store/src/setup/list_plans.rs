@@ -13,9 +13,9 @@ use crate::{Database, Role, Settings, Store};
 const LIMIT: i64 = 50;
 
 /// A query with its parameters, and the index that it must use.
-type Indexed = ((&'static str, Vec<Value>), &'static str);
+type IndexedQuery = ((&'static str, Vec<Value>), &'static str);
 
-fn queries() -> Vec<Indexed> {
+fn queries() -> Vec<IndexedQuery> {
     let (named, account) = (Some("x".to_owned()), Some(AccountId(1)));
     let (mut queries, now) = (Vec::new(), SystemClock.now());
     let all = AccountFilter::default;
@@ -67,7 +67,7 @@ fn queries() -> Vec<Indexed> {
 
 /// For SQLite only: PostgreSQL's choice depends on its statistics and on the number that is compared with
 /// `changed_xact`.
-fn changed_servers() -> [Indexed; 2] {
+fn changed_servers() -> [IndexedQuery; 2] {
     ["servers_by_change", "accounts_by_change"].map(|index| ((CHANGED_SERVERS, vec![Value::Int(1)]), index))
 }
 

@@ -24,13 +24,13 @@ mod settings;
 
 pub use account_ceilings::{AccountCeilings, AccountCeilingsChange};
 pub use account_keys::{AccountKey, AccountKeyFilter, AccountKeyOwner, NewAccountKey};
-pub use accounts::{Account, AccountFilter, Updated};
+pub use accounts::{Account, AccountFilter, UpdateResult};
 pub use ceiling_values::{Ceiling, Ceilings};
-pub use ceilings::{CeilingsChange, ServerUpdate};
+pub use ceilings::{CeilingsChange, ServerUpdateResult};
 pub use creations::{Creation, NewCreation};
 pub use credential_list::{CredentialChange, CredentialFilter};
 pub use credentials::{Credential, CredentialAccess, KeyHash, NewCredential};
 pub use object_counts::PeriodCounts;
 pub use server_change::{PoolMove, ServerChange};
-pub use servers::{NewServer, Server, ServerFilter, ServerRetention, ServerTracking, SetCeilings};
+pub use servers::{CeilingsBySetter, NewServer, Server, ServerFilter, ServerRetention, ServerTracking};
 pub use set_by::SetBy;

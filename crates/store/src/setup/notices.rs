@@ -12,7 +12,7 @@ use crate::sql::Sql;
 use crate::{Result, Store};
 
 /// Maximum number of servers that get the event in one transaction.
-const SERVERS_AT_ONCE: i64 = 50;
+const SERVERS_PER_TRANSACTION: i64 = 50;
 
 #[boxed_futures]
 impl Store {
@@ -63,7 +63,7 @@ async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<Serve
         .query(
             "SELECT s.id, s.name, a.name FROM servers s JOIN accounts a ON a.id = s.account_id
              WHERE s.account_id = $1 AND s.id > $2 AND s.delete_at IS NULL ORDER BY s.id LIMIT $3",
-            &[account.into(), row.int(5)?.into(), SERVERS_AT_ONCE.into()],
+            &[account.into(), row.int(5)?.into(), SERVERS_PER_TRANSACTION.into()],
         )
         .await?;
     let mut notified = Vec::with_capacity(servers.len());
@@ -77,11 +77,11 @@ async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<Serve
             fields.extend(own);
         }
         let event = NewEvent { kind, data: Value::Object(fields).to_string() };
-        append::append_of_server(sql, ids, server_id, &event, at).await?;
+        append::append_server_event(sql, ids, server_id, &event, at).await?;
         notified.push(server_id);
     }
     match notified.last() {
-        Some(last) if notified.len() as i64 == SERVERS_AT_ONCE => {
+        Some(last) if notified.len() as i64 == SERVERS_PER_TRANSACTION => {
             let text = "UPDATE account_notices SET after_server = $2 WHERE id = $1";
             sql.execute(text, &[id.into(), last.0.into()]).await?;
         }

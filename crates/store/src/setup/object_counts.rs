@@ -12,7 +12,7 @@ use crate::sql::Sql;
 use crate::{Result, Store};
 
 /// Query for an account's ceiling on the number of these objects.
-const fn ceiling_text(object: LimitedObject) -> &'static str {
+const fn ceiling_query(object: LimitedObject) -> &'static str {
     match object {
         LimitedObject::Servers => "SELECT servers_max FROM accounts WHERE id = $1",
         LimitedObject::Domains => "SELECT domains_max FROM accounts WHERE id = $1",
@@ -107,19 +107,19 @@ pub(crate) async fn check_ceiling(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let read = |row: Option<crate::sql::Row>| row.map_or(Ok(None), |row| row.int_opt(0));
-    if read(sql.query_opt(ceiling_text(object), &[account_id.0.into()]).await?)?.is_none() {
+    if read(sql.query_opt(ceiling_query(object), &[account_id.0.into()]).await?)?.is_none() {
         return Ok(());
     }
     if !sql.is_sqlite() {
-        // Concurrent calls take turns, so that each counts what the other added.
+        // Concurrent calls wait for each other, so that each counts what the other added.
         let text = "SELECT id FROM accounts WHERE id = $1 FOR NO KEY UPDATE";
         sql.query_opt(text, &[account_id.0.into()]).await?;
     }
-    let ceiling = read(sql.query_opt(ceiling_text(object), &[account_id.0.into()]).await?)?;
+    let ceiling = read(sql.query_opt(ceiling_query(object), &[account_id.0.into()]).await?)?;
     let Some(ceiling) = ceiling.and_then(|ceiling| u32::try_from(ceiling).ok()) else { return Ok(()) };
     let before = count(sql, account_id, object, now).await?;
     if before >= i64::from(ceiling) {
-        return Err(StoreError::CeilingReached { what: object, ceiling });
+        return Err(StoreError::CeilingReached { object, ceiling });
     }
     for kind in crossed_thresholds(ceiling, before, before + 1) {
         let event = ceiling_event(kind, object.as_str(), ceiling, before + 1);

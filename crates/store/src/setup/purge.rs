@@ -12,10 +12,10 @@ use crate::sql::Sql;
 use crate::{Result, Store};
 
 /// Maximum number of rows of one table that one step removes.
-const ROWS_AT_ONCE: i64 = 500;
+const ROWS_PER_STEP: i64 = 500;
 
-/// Removes a server's rows of a table by its other key columns.
-macro_rules! of_server {
+/// Statement that removes some of a server's rows of a table, found by the table's other key columns.
+macro_rules! delete_of_server {
     ($table:literal, $columns:literal) => {
         concat!(
             "DELETE FROM ",
@@ -33,50 +33,50 @@ macro_rules! of_server {
     };
 }
 
-const WEBHOOKS: &str = of_server!("webhooks", "id");
-const DOMAINS: &str = of_server!("domains", "id");
+const DELETE_WEBHOOKS: &str = delete_of_server!("webhooks", "id");
+const DELETE_DOMAINS: &str = delete_of_server!("domains", "id");
 
 /// Statements that remove a server's rows, in this order: rows that refer to other rows are removed before those other
 /// rows.
-const OF_SERVER: &[&str] = &[
-    of_server!("webhook_queue", "webhook_id, event_id"),
-    of_server!("webhook_attempts", "id"),
-    WEBHOOKS,
-    of_server!("template_versions", "template_id, version"),
-    of_server!("templates", "id"),
-    of_server!("suppressions", "address"),
-    of_server!("idempotency_keys", "key"),
-    of_server!("jobs", "id"),
-    of_server!("saved_searches", "id"),
+const DELETES_OF_SERVER: &[&str] = &[
+    delete_of_server!("webhook_queue", "webhook_id, event_id"),
+    delete_of_server!("webhook_attempts", "id"),
+    DELETE_WEBHOOKS,
+    delete_of_server!("template_versions", "template_id, version"),
+    delete_of_server!("templates", "id"),
+    delete_of_server!("suppressions", "address"),
+    delete_of_server!("idempotency_keys", "key"),
+    delete_of_server!("jobs", "id"),
+    delete_of_server!("saved_searches", "id"),
     // The requests of the inspector are removed with it (`ON DELETE CASCADE`); there are few.
-    of_server!("inspectors", "server_id"),
-    of_server!("search_postings", "block, token"),
-    of_server!("search_blocks", "first_id"),
-    of_server!("counters", "grain, shape, at, dimensions"),
-    of_server!("counter_dimensions", "id"),
-    of_server!("counter_marks", "server_id"),
-    of_server!("recipient_domains", "block, domain"),
-    of_server!("server_hours", "hour"),
-    of_server!("delivery_transcripts", "message_id, delivery_id"),
-    of_server!("deliveries", "message_id, id"),
-    of_server!("messages", "id"),
-    of_server!("events", "id"),
+    delete_of_server!("inspectors", "server_id"),
+    delete_of_server!("search_postings", "block, token"),
+    delete_of_server!("search_blocks", "first_id"),
+    delete_of_server!("counters", "grain, shape, at, dimensions"),
+    delete_of_server!("counter_dimensions", "id"),
+    delete_of_server!("counter_marks", "server_id"),
+    delete_of_server!("recipient_domains", "block, domain"),
+    delete_of_server!("server_hours", "hour"),
+    delete_of_server!("delivery_transcripts", "message_id, delivery_id"),
+    delete_of_server!("deliveries", "message_id, id"),
+    delete_of_server!("messages", "id"),
+    delete_of_server!("events", "id"),
     "DELETE FROM logins WHERE credential_id IN (SELECT id FROM credentials WHERE server_id = $1 ORDER BY id LIMIT $2)",
-    of_server!("credentials", "id"),
+    delete_of_server!("credentials", "id"),
     "DELETE FROM domain_reports WHERE (domain, kind, organisation, report_id) IN
      (SELECT r.domain, r.kind, r.organisation, r.report_id FROM domains d JOIN domain_reports r ON r.domain = d.name
       WHERE d.server_id = $1 AND NOT EXISTS (SELECT 1 FROM domains o WHERE o.name = d.name AND o.id <> d.id)
       ORDER BY r.domain, r.kind, r.organisation, r.report_id LIMIT $2)",
     "DELETE FROM domain_keys WHERE domain_id IN (SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM domain_links WHERE domain_id IN (SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $2)",
-    DOMAINS,
+    DELETE_DOMAINS,
     "DELETE FROM gates WHERE (scope_kind, scope_key, automatic) IN
      (SELECT scope_kind, scope_key, automatic FROM gates
       WHERE scope_kind = 'server' AND scope_key = CAST(CAST($1 AS BIGINT) AS TEXT) ORDER BY automatic LIMIT $2)",
 ];
 
 /// Statements that remove the rows of an account without servers, in this order.
-const OF_ACCOUNT: &[&str] = &[
+const DELETES_OF_ACCOUNT: &[&str] = &[
     "DELETE FROM user_sessions WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM user_tokens WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM user_recovery_codes WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
@@ -113,32 +113,34 @@ impl Store {
         let now = self.clock.now();
         let found = self.read(move |sql| Box::pin(find(sql, now))).await?;
         match found {
-            Some(Deleted::Server(id)) => {
+            Some(DeletedOwner::Server(id)) => {
                 self.change(move |sql| Box::pin(purge_server(sql, id, links_until, now))).await?;
             }
-            Some(Deleted::Account(id)) => self.change(move |sql| Box::pin(purge_account(sql, id))).await?,
+            Some(DeletedOwner::Account(id)) => {
+                self.change(move |sql| Box::pin(purge_account(sql, id))).await?
+            }
             None => return Ok(false),
         }
         Ok(true)
     }
 }
 
-enum Deleted {
+enum DeletedOwner {
     Server(ServerId),
     Account(AccountId),
 }
 
-async fn find(sql: &Sql<'_>, now: Timestamp) -> Result<Option<Deleted>, StoreError> {
+async fn find(sql: &Sql<'_>, now: Timestamp) -> Result<Option<DeletedOwner>, StoreError> {
     let text = "SELECT s.id FROM servers s WHERE s.delete_at <= $1
                 AND NOT EXISTS (SELECT 1 FROM sends m WHERE m.server_id = s.id)
                 AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.server_id = s.id) ORDER BY s.delete_at LIMIT 1";
     if let Some(row) = sql.query_opt(text, &[now.into()]).await? {
-        return Ok(Some(Deleted::Server(ServerId(row.int(0)?))));
+        return Ok(Some(DeletedOwner::Server(ServerId(row.int(0)?))));
     }
     let text = "SELECT a.id FROM accounts a WHERE a.delete_at <= $1
                 AND NOT EXISTS (SELECT 1 FROM servers s WHERE s.account_id = a.id) ORDER BY a.delete_at LIMIT 1";
     let account = sql.query_opt(text, &[now.into()]).await?;
-    account.map(|row| Ok(Deleted::Account(AccountId(row.int(0)?)))).transpose()
+    account.map(|row| Ok(DeletedOwner::Account(AccountId(row.int(0)?)))).transpose()
 }
 
 async fn purge_server(
@@ -147,15 +149,15 @@ async fn purge_server(
     links_until: Timestamp,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    for text in OF_SERVER {
-        if *text == DOMAINS {
-            tracking::keep_hosts_of_server(sql, id, ROWS_AT_ONCE, links_until, now).await?;
+    for text in DELETES_OF_SERVER {
+        if *text == DELETE_DOMAINS {
+            tracking::keep_hosts_of_server(sql, id, ROWS_PER_STEP, links_until, now).await?;
         }
-        let removed = sql.execute(text, &[id.0.into(), ROWS_AT_ONCE.into()]).await?;
+        let removed = sql.execute(text, &[id.0.into(), ROWS_PER_STEP.into()]).await?;
         if removed > 0 {
             return match *text {
-                WEBHOOKS => count_removed(sql, id, LimitedObject::Webhooks, removed).await,
-                DOMAINS => count_removed(sql, id, LimitedObject::Domains, removed).await,
+                DELETE_WEBHOOKS => count_removed(sql, id, LimitedObject::Webhooks, removed).await,
+                DELETE_DOMAINS => count_removed(sql, id, LimitedObject::Domains, removed).await,
                 _ => Ok(()),
             };
         }
@@ -185,8 +187,8 @@ async fn count_removed(
 }
 
 async fn purge_account(sql: &Sql<'_>, id: AccountId) -> Result<(), StoreError> {
-    for text in OF_ACCOUNT {
-        if sql.execute(text, &[id.0.into(), ROWS_AT_ONCE.into()]).await? > 0 {
+    for text in DELETES_OF_ACCOUNT {
+        if sql.execute(text, &[id.0.into(), ROWS_PER_STEP.into()]).await? > 0 {
             return Ok(());
         }
     }

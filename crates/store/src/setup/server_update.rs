@@ -3,8 +3,8 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, ServerMode, Timestamp};
 
-use super::ceiling_values::changed;
-use super::ceilings::{CeilingsChange, ServerUpdate};
+use super::ceiling_values::value_after;
+use super::ceilings::{CeilingsChange, ServerUpdateResult};
 use super::server_change::ServerChange;
 use super::servers::Server;
 use super::set_by::SetBy;
@@ -22,7 +22,7 @@ impl Store {
         id: ServerId,
         if_version: Option<i64>,
         change: ServerChange,
-    ) -> Result<ServerUpdate> {
+    ) -> Result<ServerUpdateResult> {
         let ceilings = (SetBy::Account, CeilingsChange::default());
         self.update_server_by_operator(id, if_version, ceilings, change).await
     }
@@ -34,7 +34,7 @@ impl Store {
         if_version: Option<i64>,
         ceilings: (SetBy, CeilingsChange),
         change: ServerChange,
-    ) -> Result<ServerUpdate> {
+    ) -> Result<ServerUpdateResult> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(update(sql, id, if_version, ceilings, change, now))).await
     }
@@ -46,20 +46,20 @@ pub(crate) async fn update(
     sql: &Sql<'_>,
     id: ServerId,
     if_version: Option<i64>,
-    (owner, new_ceilings): (SetBy, CeilingsChange),
+    (set_by, new_ceilings): (SetBy, CeilingsChange),
     change: ServerChange,
     now: Timestamp,
-) -> Result<ServerUpdate, StoreError> {
+) -> Result<ServerUpdateResult, StoreError> {
     let server = ceilings::lock(sql, id).await?;
     if if_version.is_some_and(|version| version != server.version) {
-        return Ok(ServerUpdate::OtherVersion(server.version));
+        return Ok(ServerUpdateResult::OtherVersion(server.version));
     }
     if change.pool.is_some_and(|pool| pool.from != server.pool_id) {
-        return Ok(ServerUpdate::OtherVersion(server.version));
+        return Ok(ServerUpdateResult::OtherVersion(server.version));
     }
-    let exceeded = ceilings::set_all(sql, &server, owner, &new_ceilings, &change, now).await?;
+    let exceeded = ceilings::apply_ceilings(sql, &server, set_by, &new_ceilings, &change, now).await?;
     if !exceeded.is_empty() {
-        return Ok(ServerUpdate::Exceeds(exceeded));
+        return Ok(ServerUpdateResult::Exceeds(exceeded));
     }
     let has_new_ceilings = new_ceilings != CeilingsChange::default();
     let server = if has_new_ceilings { ceilings::find(sql, id).await? } else { server };
@@ -67,7 +67,7 @@ pub(crate) async fn update(
         apply(sql, id, change, now).await?;
     }
     let server = servers::find(sql, id).await?.ok_or(StoreError::NotFound)?;
-    Ok(ServerUpdate::Done(Box::new(server)))
+    Ok(ServerUpdateResult::Done(Box::new(server)))
 }
 
 async fn apply(sql: &Sql<'_>, id: ServerId, change: ServerChange, now: Timestamp) -> Result<(), StoreError> {
@@ -111,13 +111,13 @@ impl ServerChange {
         let Server { tracking, retention, .. } = server;
         self.name.as_ref().is_some_and(|name| *name != server.name)
             || self.mode.is_some_and(|mode| mode != server.mode)
-            || changed(self.send_rate, server.send_rate) != server.send_rate
-            || changed(self.hourly_limit, server.hourly_limit) != server.hourly_limit
+            || value_after(self.send_rate, server.send_rate) != server.send_rate
+            || value_after(self.hourly_limit, server.hourly_limit) != server.hourly_limit
             || self.track_opens.is_some_and(|opens| opens != tracking.opens)
             || self.track_clicks.is_some_and(|clicks| clicks != tracking.clicks)
             || self.track_excluded_hosts.as_ref().is_some_and(|hosts| *hosts != tracking.excluded_hosts)
-            || changed(self.bodies_days, retention.bodies_days) != retention.bodies_days
-            || changed(self.messages_days, retention.messages_days) != retention.messages_days
+            || value_after(self.bodies_days, retention.bodies_days) != retention.bodies_days
+            || value_after(self.messages_days, retention.messages_days) != retention.messages_days
             || self.pool.is_some_and(|pool| pool.to != server.pool_id)
     }
 }

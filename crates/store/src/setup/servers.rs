@@ -10,7 +10,7 @@ use super::object_counts;
 use super::set_by::SetBy;
 use crate::accept::AccountLimits;
 use crate::error::StoreError;
-use crate::name_part::like_part;
+use crate::name_part::like_pattern;
 use crate::sql::{Row, Sql, Value};
 use crate::{Result, Store};
 
@@ -39,9 +39,9 @@ pub struct Server {
     pub hourly_limit: Option<u32>,
     pub tracking: ServerTracking,
     pub retention: ServerRetention,
-    /// Limits for the server's own key: the lower of the server's ceilings (`set_ceilings`) and the account's.
+    /// Limits for the server's own key: the lower of the server's ceilings (`ceilings_by_setter`) and the account's.
     pub ceilings: Ceilings,
-    pub set_ceilings: SetCeilings,
+    pub ceilings_by_setter: CeilingsBySetter,
     pub account_ceilings: AccountCeilings,
     /// Incremented by every update that changes a value.
     pub version: i64,
@@ -53,12 +53,12 @@ pub struct Server {
 
 /// Ceilings of one server, by who set them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SetCeilings {
+pub struct CeilingsBySetter {
     pub operator: Ceilings,
     pub account: Ceilings,
 }
 
-impl SetCeilings {
+impl CeilingsBySetter {
     pub(super) fn effective(&self) -> Ceilings {
         self.operator.min_with(&self.account)
     }
@@ -136,7 +136,7 @@ macro_rules! servers {
 }
 
 /// SQL text of a page of servers; `$by` is the condition that uses an index.
-macro_rules! listed {
+macro_rules! page_text {
     ($by:literal) => {
         concat!(
             servers!($by),
@@ -158,18 +158,20 @@ pub(super) fn page_query(
 ) -> (&'static str, Vec<Value>) {
     let ServerFilter { account_id, name, name_part, suspended, deleted } = filter;
     let text = match (account_id, &name, deleted, suspended) {
-        (Some(_), Some(_), ..) => listed!("WHERE s.account_id = $1 AND s.name = $3 AND"),
-        (Some(_), None, true, _) => listed!("WHERE s.account_id = $1 AND s.delete_at IS NOT NULL AND"),
+        (Some(_), Some(_), ..) => page_text!("WHERE s.account_id = $1 AND s.name = $3 AND"),
+        (Some(_), None, true, _) => page_text!("WHERE s.account_id = $1 AND s.delete_at IS NOT NULL AND"),
         (Some(_), None, false, Some(true)) => {
-            listed!("WHERE s.account_id = $1 AND s.suspended_reason IS NOT NULL AND")
+            page_text!("WHERE s.account_id = $1 AND s.suspended_reason IS NOT NULL AND")
         }
-        (Some(_), None, false, _) => listed!("WHERE s.account_id = $1 AND"),
-        (None, Some(_), ..) => listed!("WHERE CAST($1 AS BIGINT) IS NULL AND s.name = $3 AND"),
-        (None, None, true, _) => listed!("WHERE CAST($1 AS BIGINT) IS NULL AND s.delete_at IS NOT NULL AND"),
+        (Some(_), None, false, _) => page_text!("WHERE s.account_id = $1 AND"),
+        (None, Some(_), ..) => page_text!("WHERE CAST($1 AS BIGINT) IS NULL AND s.name = $3 AND"),
+        (None, None, true, _) => {
+            page_text!("WHERE CAST($1 AS BIGINT) IS NULL AND s.delete_at IS NOT NULL AND")
+        }
         (None, None, false, Some(true)) => {
-            listed!("WHERE CAST($1 AS BIGINT) IS NULL AND s.suspended_reason IS NOT NULL AND")
+            page_text!("WHERE CAST($1 AS BIGINT) IS NULL AND s.suspended_reason IS NOT NULL AND")
         }
-        (None, None, false, _) => listed!("WHERE CAST($1 AS BIGINT) IS NULL AND"),
+        (None, None, false, _) => page_text!("WHERE CAST($1 AS BIGINT) IS NULL AND"),
     };
     let (account_id, after) = (account_id.map(|id| id.0), after.map_or(0, |id| id.0));
     let params = vec![
@@ -180,7 +182,7 @@ pub(super) fn page_query(
         deleted.into(),
         limit.into(),
         now.into(),
-        name_part.as_deref().map(like_part).into(),
+        name_part.as_deref().map(like_pattern).into(),
     ];
     (text, params)
 }
@@ -192,10 +194,10 @@ impl Store {
         self.create_server_by(SetBy::Operator, new).await
     }
 
-    /// Creates a server as `owner`: a development server stays one until `owner` makes it live.
-    pub async fn create_server_by(&self, owner: SetBy, new: NewServer) -> Result<Server> {
+    /// Creates a server as the operator or the account: a development server stays one until `set_by` makes it live.
+    pub async fn create_server_by(&self, set_by: SetBy, new: NewServer) -> Result<Server> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(create(sql, new, owner, now))).await
+        self.change(move |sql| Box::pin(create(sql, new, set_by, now))).await
     }
 
     pub async fn find_server(&self, id: ServerId) -> Result<Option<Server>> {
@@ -240,12 +242,12 @@ impl Store {
 pub(crate) async fn create(
     sql: &Sql<'_>,
     new: NewServer,
-    owner: SetBy,
+    set_by: SetBy,
     now: Timestamp,
 ) -> Result<Server, StoreError> {
     object_counts::check_ceiling(sql, new.account_id, LimitedObject::Servers, now).await?;
     let ceiling = ceiling_values::mode_column(new.mode);
-    let ceiling_by = |setter: SetBy| ceiling.filter(|_| owner == setter);
+    let ceiling_by = |setter: SetBy| ceiling.filter(|_| set_by == setter);
     let inserted = sql
         .query_opt(
             "INSERT INTO servers (account_id, name, mode, mode_ceiling, account_mode_ceiling, pool_id, created_at, updated_at)
@@ -267,13 +269,13 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, StoreError> {
-    Ok(find_as_set(sql, id).await?.map(Server::within_ceilings))
+    Ok(find_stored(sql, id).await?.map(Server::within_ceilings))
 }
 
-/// Finds the server with its values as set, which may be above the ceilings of the account.
-pub(super) async fn find_as_set(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, StoreError> {
+/// Finds the server with its stored values, which may be above the ceilings of the account.
+pub(super) async fn find_stored(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, StoreError> {
     let row = sql.query_opt(servers!("WHERE s.id = $1"), &[id.0.into()]).await?;
-    row.as_ref().map(read_as_set).transpose()
+    row.as_ref().map(read_stored).transpose()
 }
 
 async fn list_page(
@@ -323,7 +325,7 @@ async fn set_suspended(
         )
         .await?;
     match changed {
-        0 if find_as_set(sql, id).await?.is_none() => Err(StoreError::NotFound),
+        0 if find_stored(sql, id).await?.is_none() => Err(StoreError::NotFound),
         changed => Ok(changed > 0),
     }
 }
@@ -344,13 +346,13 @@ async fn set_deleted(
 }
 
 fn read(row: &Row) -> Result<Server, StoreError> {
-    read_as_set(row).map(Server::within_ceilings)
+    read_stored(row).map(Server::within_ceilings)
 }
 
-fn read_as_set(row: &Row) -> Result<Server, StoreError> {
+fn read_stored(row: &Row) -> Result<Server, StoreError> {
     let (operator, account) = (ceiling_values::read(row, 16)?, ceiling_values::read(row, 23)?);
     let account_ceilings = account_ceilings::read(row, 28)?;
-    let set_ceilings = SetCeilings { operator, account };
+    let ceilings_by_setter = CeilingsBySetter { operator, account };
     Ok(Server {
         id: ServerId(row.int(0)?),
         account_id: AccountId(row.int(1)?),
@@ -368,8 +370,8 @@ fn read_as_set(row: &Row) -> Result<Server, StoreError> {
             bodies_days: row.int_opt(14)?.map(|days| days as u32),
             messages_days: row.int_opt(15)?.map(|days| days as u32),
         },
-        ceilings: set_ceilings.effective().min_with(&account_ceilings.for_server()),
-        set_ceilings,
+        ceilings: ceilings_by_setter.effective().min_with(&account_ceilings.for_server()),
+        ceilings_by_setter,
         account_ceilings,
         version: row.int(21)?,
         delete_at: row.time_opt(22)?,

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-const SETTING: &str = "operator_server";
+const SERVER_ID_SETTING: &str = "operator_server";
 /// Name of the account; followed by a number if a customer has the name.
 const ACCOUNT_NAME: &str = "postroad";
 const SERVER_NAME: &str = "operator";
@@ -34,7 +34,7 @@ impl Store {
 }
 
 async fn find(sql: &Sql<'_>) -> Result<Option<ServerId>, StoreError> {
-    let Some(id) = settings::find(sql, SETTING).await?.and_then(|id| id.parse::<i64>().ok()) else {
+    let Some(id) = settings::find(sql, SERVER_ID_SETTING).await?.and_then(|id| id.parse::<i64>().ok()) else {
         return Ok(None);
     };
     let text = "SELECT s.id FROM servers s JOIN accounts a ON a.id = s.account_id
@@ -45,8 +45,9 @@ async fn find(sql: &Sql<'_>) -> Result<Option<ServerId>, StoreError> {
 
 async fn create(sql: &Sql<'_>, now: Timestamp) -> Result<ServerId, StoreError> {
     if !sql.is_sqlite() {
-        // Concurrent calls take turns; the second one finds the server of the first.
-        sql.query("SELECT CAST(pg_advisory_xact_lock(2, hashtext($1)) AS TEXT)", &[SETTING.into()]).await?;
+        // Concurrent calls wait for each other; the second one finds the server of the first.
+        sql.query("SELECT CAST(pg_advisory_xact_lock(2, hashtext($1)) AS TEXT)", &[SERVER_ID_SETTING.into()])
+            .await?;
     }
     if let Some(id) = find(sql).await? {
         return Ok(id);
@@ -55,7 +56,7 @@ async fn create(sql: &Sql<'_>, now: Timestamp) -> Result<ServerId, StoreError> {
     let account_id: AccountId = accounts::create(sql, name, now).await?.id;
     let new = NewServer { account_id, name: SERVER_NAME.to_owned(), mode: ServerMode::Live, pool_id: None };
     let id = servers::create(sql, new, SetBy::Operator, now).await?.id;
-    settings::set(sql, SETTING, Some(id.0.to_string())).await?;
+    settings::set(sql, SERVER_ID_SETTING, Some(id.0.to_string())).await?;
     Ok(id)
 }
 

@@ -18,7 +18,7 @@ impl Store {
     }
 
     /// Sets a setting unless it is already set; returns its value. Concurrent calls all return the same value.
-    pub async fn setting_or_insert(&self, key: &'static str, value: String) -> Result<String> {
+    pub async fn find_or_insert_setting(&self, key: &'static str, value: String) -> Result<String> {
         self.write(move |sql| Box::pin(find_or_insert(sql, key, value))).await
     }
 }

@@ -8,7 +8,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::rows::{insert_delivery, insert_event};
 use crate::accept::account_limits::{Admission, WindowCount};
-use crate::accept::initial::{HoldCause, HoldCauses, InitialRow, counted, hold_beyond, hour_of, is_checked};
+use crate::accept::initial::{
+    HoldCause, HoldCauses, InitialRow, counted_recipients, hold_beyond, hour_of, may_be_held,
+};
 use crate::accept::limit_values::Window;
 use crate::accept::{Accepted, AccountLimits, LimitOwner, LimitUse, NewRecipient, NewSend, hourly_limit};
 use crate::error::StoreError;
@@ -21,13 +23,13 @@ use crate::sql::to_json;
 use crate::suppressions::record::{erased_key, recipient_key};
 
 /// Result of accepting the sends of one caller.
-pub(super) struct Written {
+pub(super) struct WrittenSends {
     pub(super) accepted: Accepted,
     /// Queue entries of the sends.
-    pub(super) queued: Vec<Queued>,
+    pub(super) queued: Vec<QueuedEntry>,
 }
 
-pub(super) struct Queued {
+pub(super) struct QueuedEntry {
     pub(super) message_id: MessageId,
     pub(super) due_at: Timestamp,
     /// Whether the entry is due now, not later.
@@ -39,37 +41,37 @@ pub(super) fn accept(
     connection: &Mutex<Connection>,
     sends: &[NewSend],
     ids: &IdGenerator,
-) -> Result<Written, StoreError> {
+) -> Result<WrittenSends, StoreError> {
     let connection = &*connection.lock();
     if let Some(first) = sends.first()
         && let Some(key) = &first.idempotency
         && let Some(answer) = claim_key(connection, first, key)?
     {
-        return Ok(Written { accepted: Accepted::Repeated(answer), queued: Vec::new() });
+        return Ok(WrittenSends { accepted: Accepted::Repeated(answer), queued: Vec::new() });
     }
     let (mut queued, mut uses) = (Vec::new(), Vec::new());
     for send in sends {
         insert_send(connection, send)?;
-        let mut causes = suppressed(connection, send)?;
-        let counted = hold_beyond_limits(connection, send, &mut causes, ids)?;
+        let mut causes = find_suppressed(connection, send)?;
+        let send_uses = hold_beyond_limits(connection, send, &mut causes, ids)?;
         // In a batch, the last send that counted has the final usage.
-        if !counted.is_empty() {
-            uses = counted;
+        if !send_uses.is_empty() {
+            uses = send_uses;
         }
         for recipient in &send.recipients {
             let initial = InitialRow::of(send, recipient, &causes, ids);
             insert_recipient(connection, send, recipient, &initial, ids)?;
             if let Some(due_at) = initial.due_at {
                 let pending = initial.status == Status::Pending;
-                queued.push(Queued { message_id: recipient.id, due_at, pending });
+                queued.push(QueuedEntry { message_id: recipient.id, due_at, pending });
             }
         }
     }
-    Ok(Written { accepted: Accepted::Stored(uses), queued })
+    Ok(WrittenSends { accepted: Accepted::Stored(uses), queued })
 }
 
 /// Hold causes of the suppressed recipients.
-fn suppressed(connection: &Connection, send: &NewSend) -> Result<HoldCauses, StoreError> {
+fn find_suppressed(connection: &Connection, send: &NewSend) -> Result<HoldCauses, StoreError> {
     let mut causes = HoldCauses::new();
     // `UNION ALL` is twice as fast as `IN` with both keys, for which SQLite would fill a temporary table.
     let mut find = connection.prepare_cached(
@@ -80,7 +82,7 @@ fn suppressed(connection: &Connection, send: &NewSend) -> Result<HoldCauses, Sto
          WHERE server_id = ?1 AND address = ?4 AND (expires_at IS NULL OR expires_at > ?3)",
     )?;
     let (server, at) = (send.info.server_id.0, send.info.created_at.as_micros());
-    for recipient in send.recipients.iter().filter(|recipient| is_checked(send, recipient)) {
+    for recipient in send.recipients.iter().filter(|recipient| may_be_held(send, recipient)) {
         let address = recipient_key(&recipient.rcpt_to, &recipient.domain);
         let erased = erased_key(send.info.server_id, &address);
         let found = find
@@ -108,7 +110,8 @@ fn hold_beyond_limits(
 ) -> Result<Vec<LimitUse>, StoreError> {
     let mut uses = Vec::new();
     if let Some(limit) = send.hourly_limit {
-        let messages: Vec<MessageId> = counted(send, causes).map(|recipient| recipient.id).collect();
+        let messages: Vec<MessageId> =
+            counted_recipients(send, causes).map(|recipient| recipient.id).collect();
         if messages.is_empty() {
             return Ok(uses);
         }
@@ -116,18 +119,19 @@ fn hold_beyond_limits(
         let before = count_hour(connection, send, messages.len() as i64)?;
         hold_beyond(limit, before, &messages, causes);
         let after = before + messages.len() as i64;
-        for event in hourly_limit::crossed(limit, hour, before, after) {
+        for event in hourly_limit::threshold_events(limit, hour, before, after) {
             let name: Option<String> = connection
                 .query_row("SELECT name FROM servers WHERE id = ?1", [server_id.0], |row| row.get(0))
                 .optional()?;
             let event = hourly_limit::with_server(&event, server_id, name.as_deref());
-            append_of_server(connection, ids, server_id, event, send.info.created_at)?;
+            insert_server_event(connection, ids, server_id, event, send.info.created_at)?;
         }
         let window = Window { period: LimitPeriod::Hour, number: hour, limit };
         uses.push(LimitUse::new(LimitOwner::Server, window, after, send.info.created_at));
     }
     if let Some(limits) = &send.account_limits {
-        let messages: Vec<MessageId> = counted(send, causes).map(|recipient| recipient.id).collect();
+        let messages: Vec<MessageId> =
+            counted_recipients(send, causes).map(|recipient| recipient.id).collect();
         if !messages.is_empty() {
             let admission = count_account(connection, limits, messages.len(), send.info.created_at)?;
             admission.hold_beyond(&messages, causes);
@@ -337,7 +341,7 @@ fn insert_recipient(
 }
 
 /// Appends an event about a server, not a message. Such events have their own `seq`.
-fn append_of_server(
+fn insert_server_event(
     connection: &Connection,
     ids: &IdGenerator,
     server_id: ServerId,

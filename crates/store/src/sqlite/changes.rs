@@ -8,21 +8,21 @@ use parking_lot::Mutex;
 use postroad_model::{IdGenerator, MessageId, Timestamp};
 use rusqlite::Connection;
 
-use super::accept::Queued;
+use super::accept::QueuedEntry;
 use super::claims::{Claims, EntryAfter, Key};
-use super::finish::Settled;
+use super::finish::SettleResult;
 use super::operation::Work;
 use super::{accept, finish, ready};
-use crate::JobWithIds;
+use crate::SqlOperationWithIds;
 use crate::accept::hand_over::Sink;
-use crate::accept::{Accepted, Fresh, NewSend};
+use crate::accept::{Accepted, FreshMessages, NewSend};
 use crate::clock_back::queue;
 use crate::clock_back::queue::QueuePosition;
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
 use crate::outcomes::outcome::AttemptMatch;
 use crate::outcomes::source_tally::SourceTally;
-use crate::queue::waiting::Entry;
+use crate::queue::waiting::EntryChange;
 use crate::sql::Sql;
 
 /// Accepts sends. While delivery runs, pending messages are claimed for delivery before the commit, and handed over
@@ -33,7 +33,7 @@ pub(super) struct AcceptWork {
     ids: Arc<IdGenerator>,
     claims: Arc<Mutex<Claims>>,
     sink: Option<Sink>,
-    queued: Vec<Queued>,
+    queued: Vec<QueuedEntry>,
 }
 
 impl AcceptWork {
@@ -60,7 +60,7 @@ impl Work for AcceptWork {
         for entry in self.queued.drain(..) {
             self.claims.lock().forget((server_id, entry.message_id));
         }
-        let accept::Written { accepted, queued } = accept::accept(connection, &self.sends, &self.ids)?;
+        let accept::WrittenSends { accepted, queued } = accept::accept(connection, &self.sends, &self.ids)?;
         if self.sink.is_some() {
             let mut claims = self.claims.lock();
             for entry in queued.iter().filter(|entry| entry.pending) {
@@ -71,11 +71,11 @@ impl Work for AcceptWork {
         Ok(accepted)
     }
 
-    fn after(&mut self, result: &Result<Accepted, StoreError>) {
+    fn after_group(&mut self, result: &Result<Accepted, StoreError>) {
         let sends = std::mem::take(&mut self.sends);
         let Some(server_id) = sends.first().map(|send| send.info.server_id) else { return };
         let is_delivering = self.sink.is_some();
-        let (fresh, other): (Vec<Queued>, Vec<Queued>) =
+        let (fresh, other): (Vec<QueuedEntry>, Vec<QueuedEntry>) =
             self.queued.drain(..).partition(|entry| is_delivering && entry.pending);
         let fresh: Vec<MessageId> = fresh.into_iter().map(|entry| entry.message_id).collect();
         {
@@ -98,7 +98,7 @@ impl Work for AcceptWork {
             let (of_send, others) = fresh.split_at(fresh.iter().take_while(is_of_send).count());
             fresh = others;
             if !of_send.is_empty() {
-                sink.take(Fresh::of(send, of_send));
+                sink.take(FreshMessages::of(send, of_send));
             }
         }
     }
@@ -139,7 +139,7 @@ impl Work for SettleWork {
                 let mut claims = self.claims.lock();
                 // The claim may be for another attempt, for example if an earlier commit has already recorded this
                 // outcome.
-                let relation = claims.claimed_for(key).map(|due_at| outcome.match_attempt(due_at));
+                let relation = claims.claimed_due_at(key).map(|due_at| outcome.match_attempt(due_at));
                 if let Some(relation @ (AttemptMatch::Recorded | AttemptMatch::Other)) = relation {
                     settled.push(relation == AttemptMatch::Recorded);
                     continue;
@@ -151,12 +151,12 @@ impl Work for SettleWork {
             }
             self.under_way.push((key, None));
             let (is_settled, after) = match finish::settle(&connection, outcome, &self.ids)? {
-                Settled::Recorded(after) => {
+                SettleResult::Recorded(after) => {
                     counts.add(outcome);
                     (true, Some(after))
                 }
-                Settled::AlreadyRecorded(after) => (true, Some(after)),
-                Settled::Impossible => (false, None),
+                SettleResult::AlreadyRecorded(after) => (true, Some(after)),
+                SettleResult::Impossible => (false, None),
             };
             settled.push(is_settled);
             if let Some((_, entry_after)) = self.under_way.last_mut() {
@@ -167,7 +167,7 @@ impl Work for SettleWork {
         Ok(settled)
     }
 
-    fn after(&mut self, result: &Result<Vec<bool>, StoreError>) {
+    fn after_group(&mut self, result: &Result<Vec<bool>, StoreError>) {
         let mut claims = self.claims.lock();
         for (key, after) in self.under_way.drain(..) {
             match result {
@@ -185,66 +185,67 @@ pub(super) struct ChangeWaitingWork<T> {
     pub(super) ids: Arc<IdGenerator>,
     pub(super) claims: Arc<Mutex<Claims>>,
     /// The result to return if the message is being sent, and the change.
-    pub(super) work: Option<(T, JobWithIds<(T, Entry)>)>,
+    pub(super) work: Option<(T, SqlOperationWithIds<(T, EntryChange)>)>,
     pub(super) is_changing: bool,
 }
 
 impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
-    type Output = (T, Entry);
+    type Output = (T, EntryChange);
     const IS_REPEATABLE: bool = false;
 
-    fn run(&mut self, connection: &Mutex<Connection>) -> Result<(T, Entry), StoreError> {
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<(T, EntryChange), StoreError> {
         let ran_twice = || StoreError::Internal("a change was run twice".into());
-        let (result_if_being_sent, job) = self.work.take().ok_or_else(ran_twice)?;
+        let (result_if_being_sent, operation) = self.work.take().ok_or_else(ran_twice)?;
         self.is_changing = self.claims.lock().begin_change(self.key);
         if !self.is_changing {
-            return Ok((result_if_being_sent, Entry::Unchanged));
+            return Ok((result_if_being_sent, EntryChange::Unchanged));
         }
-        ready(job(&Sql::Sqlite(connection), Arc::clone(&self.ids)))
+        ready(operation(&Sql::Sqlite(connection), Arc::clone(&self.ids)))
     }
 
-    fn after(&mut self, result: &Result<(T, Entry), StoreError>) {
+    fn after_group(&mut self, result: &Result<(T, EntryChange), StoreError>) {
         let mut claims = self.claims.lock();
         if result.is_err() {
             claims.read_all_again();
         }
         if self.is_changing {
-            claims.end_change(self.key, effect(result));
+            claims.end_change(self.key, entry_after(result));
         }
     }
 }
 
-fn effect<T>(result: &Result<(T, Entry), StoreError>) -> Option<EntryAfter> {
+/// Effect of a committed change on the queue entry; `None` if there is none.
+fn entry_after<T>(result: &Result<(T, EntryChange), StoreError>) -> Option<EntryAfter> {
     match result {
-        Ok((_, Entry::Gone)) => Some(EntryAfter::Gone),
-        Ok((_, Entry::Queued(due_at))) => Some(EntryAfter::Queued(*due_at)),
-        Ok((_, Entry::Unchanged)) | Err(_) => None,
+        Ok((_, EntryChange::Gone)) => Some(EntryAfter::Gone),
+        Ok((_, EntryChange::Queued(due_at))) => Some(EntryAfter::Queued(*due_at)),
+        Ok((_, EntryChange::Unchanged)) | Err(_) => None,
     }
 }
 
 /// Changes unclaimed entries.
-pub(super) struct ChangeFreeWork {
+pub(super) struct ChangeUnclaimedWork {
     pub(super) ids: Arc<IdGenerator>,
     pub(super) claims: Arc<Mutex<Claims>>,
-    pub(super) job: Option<JobWithIds<Vec<(Key, Entry)>>>,
+    pub(super) operation: Option<SqlOperationWithIds<Vec<(Key, EntryChange)>>>,
 }
 
-impl Work for ChangeFreeWork {
-    type Output = Vec<(Key, Entry)>;
+impl Work for ChangeUnclaimedWork {
+    type Output = Vec<(Key, EntryChange)>;
     const IS_REPEATABLE: bool = false;
 
-    fn run(&mut self, connection: &Mutex<Connection>) -> Result<Vec<(Key, Entry)>, StoreError> {
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<Vec<(Key, EntryChange)>, StoreError> {
         let ran_twice = || StoreError::Internal("a change was run twice".into());
-        let job = self.job.take().ok_or_else(ran_twice)?;
-        ready(job(&Sql::Sqlite(connection), Arc::clone(&self.ids)))
+        let operation = self.operation.take().ok_or_else(ran_twice)?;
+        ready(operation(&Sql::Sqlite(connection), Arc::clone(&self.ids)))
     }
 
-    fn after(&mut self, result: &Result<Vec<(Key, Entry)>, StoreError>) {
+    fn after_group(&mut self, result: &Result<Vec<(Key, EntryChange)>, StoreError>) {
         let mut claims = self.claims.lock();
         match result {
             Ok(changes) => {
                 for (key, entry) in changes {
-                    if let Entry::Queued(due_at) = entry {
+                    if let EntryChange::Queued(due_at) = entry {
                         claims.note_queued(*key, *due_at);
                     }
                 }
@@ -285,7 +286,7 @@ impl Work for CorrectDueTimesWork {
         Ok((self.changed.len(), next))
     }
 
-    fn after(&mut self, result: &Result<(usize, Option<QueuePosition>), StoreError>) {
+    fn after_group(&mut self, result: &Result<(usize, Option<QueuePosition>), StoreError>) {
         let mut claims = self.claims.lock();
         if result.is_err() {
             claims.read_all_again();

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use postroad_model::{MessageId, ServerId, Timestamp};
 
+/// Key of a message, and of its queue entry.
 pub(super) type Key = (ServerId, MessageId);
 
 /// Position of an entry in the queue.
@@ -23,7 +24,7 @@ const START: QueuePosition = (Timestamp::from_micros(i64::MIN), MessageId(0));
 pub(crate) struct Claims {
     /// Messages that this process has claimed and neither finished nor released.
     claimed: HashMap<Key, Claim>,
-    /// Waiting messages, claimed or not, of which a change is written but not committed.
+    /// Waiting messages, claimed or not, with a change that is written but not committed.
     changing: HashMap<Key, Change>,
     /// Every entry up to this position is claimed, being changed, scheduled, in `behind`, or of a server in `skipped`.
     cursor: QueuePosition,
@@ -43,7 +44,7 @@ struct Claim {
     /// new claim is possible.
     settling: bool,
     /// Whether the claim was released, or `begin` answered `Gone`, while an outcome or a change was not committed.
-    released: bool,
+    is_release_pending: bool,
 }
 
 /// Changes of one message in the writer's current group.
@@ -53,7 +54,7 @@ struct Change {
     /// Effect of the committed changes.
     effect: Option<EntryAfter>,
     /// Due time with which a claim skipped the entry, or with which the entry was queued, during the change.
-    passed: Option<Timestamp>,
+    missed_due_at: Option<Timestamp>,
 }
 
 /// State of a queue entry after a committed change.
@@ -85,14 +86,14 @@ impl Claims {
     }
 
     pub(super) fn add(&mut self, key: Key, due_at: Timestamp) {
-        self.claimed.insert(key, Claim { due_at, begun: false, settling: false, released: false });
+        self.claimed.insert(key, Claim { due_at, begun: false, settling: false, is_release_pending: false });
     }
 
     /// Claims an entry of the queue; `false` if the entry is not free, or its server is skipped. An entry that is being
     /// changed becomes claimable when the change is over.
     pub(super) fn take(&mut self, key: Key, due_at: Timestamp) -> bool {
         if let Some(change) = self.changing.get_mut(&key) {
-            change.passed = Some(due_at);
+            change.missed_due_at = Some(due_at);
             return false;
         }
         let is_free = !self.is_claimed(key) && !self.note_if_skipped(key, due_at);
@@ -124,7 +125,7 @@ impl Claims {
     pub(super) fn note_queued(&mut self, (server_id, message_id): Key, due_at: Timestamp) {
         let (key, position) = ((server_id, message_id), (due_at, message_id));
         if let Some(change) = self.changing.get_mut(&key) {
-            change.passed = Some(due_at);
+            change.missed_due_at = Some(due_at);
         } else if position <= self.cursor && !self.is_claimed(key) && !self.note_if_skipped(key, due_at) {
             self.behind.insert((position, server_id));
             if self.behind.len() > BEHIND_MAX {
@@ -136,7 +137,7 @@ impl Claims {
 
     /// Replaces the skipped servers: entries of these servers are not claimed. Entries of servers that are no longer
     /// skipped can be claimed again.
-    pub(super) fn skip(&mut self, servers: &[ServerId]) {
+    pub(super) fn set_skipped(&mut self, servers: &[ServerId]) {
         let mut first: Option<QueuePosition> = None;
         self.skipped.retain(|server, waiting| {
             let is_skipped = servers.contains(server);
@@ -187,7 +188,7 @@ impl Claims {
         match self.claimed.get_mut(&key) {
             Some(claim) if claim.due_at == due_at && !claim.begun => {
                 if is_changing || claim.settling {
-                    claim.released = true;
+                    claim.is_release_pending = true;
                     return false;
                 }
                 claim.begun = true;
@@ -198,14 +199,14 @@ impl Claims {
     }
 
     /// Reverts `begin`: its result did not reach the caller, or the message is not being sent after all.
-    pub(super) fn undo_begin_of(&mut self, key: Key) {
+    pub(super) fn undo_begin(&mut self, key: Key) {
         if let Some(claim) = self.claimed.get_mut(&key) {
             claim.begun = false;
         }
     }
 
     /// The due time under which a message is claimed.
-    pub(super) fn claimed_for(&self, key: Key) -> Option<Timestamp> {
+    pub(super) fn claimed_due_at(&self, key: Key) -> Option<Timestamp> {
         self.claimed.get(&key).map(|claim| claim.due_at)
     }
 
@@ -228,7 +229,7 @@ impl Claims {
         let Some(before) = self.claimed.remove(&key) else { return };
         match after.unwrap_or(EntryAfter::Queued(before.due_at)) {
             EntryAfter::Gone => {}
-            EntryAfter::Kept(due_at) if !before.released => self.add(key, due_at),
+            EntryAfter::Kept(due_at) if !before.is_release_pending => self.add(key, due_at),
             EntryAfter::Queued(due_at) | EntryAfter::Kept(due_at) => self.note_queued(key, due_at),
         }
     }
@@ -244,7 +245,7 @@ impl Claims {
     pub(super) fn undo_settling(&mut self, key: Key) {
         if let Some(claim) = self.claimed.get_mut(&key) {
             claim.settling = false;
-            self.end_released(key);
+            self.end_if_released(key);
         }
     }
 
@@ -252,11 +253,11 @@ impl Claims {
     /// begins the message until `end_change`. The second of two changes in one group sees the rows that the first
     /// wrote.
     pub(super) fn begin_change(&mut self, key: Key) -> bool {
-        let waits = self.claimed.get(&key).is_none_or(|claim| !claim.begun && !claim.settling);
-        if waits {
+        let is_waiting = self.claimed.get(&key).is_none_or(|claim| !claim.begun && !claim.settling);
+        if is_waiting {
             self.changing.entry(key).or_default().uncommitted += 1;
         }
-        waits
+        is_waiting
     }
 
     /// Ends a change after its commit or rollback. `effect` is `None` if the change had no effect or was rolled back.
@@ -268,7 +269,7 @@ impl Claims {
         if change.uncommitted > 0 {
             return;
         }
-        let Change { effect, passed, .. } = *change;
+        let Change { effect, missed_due_at, .. } = *change;
         self.changing.remove(&key);
         match effect {
             Some(EntryAfter::Gone) => self.forget(key),
@@ -277,8 +278,8 @@ impl Claims {
                 self.note_queued(key, due_at);
             }
             None => {
-                self.end_released(key);
-                if let Some(due_at) = passed {
+                self.end_if_released(key);
+                if let Some(due_at) = missed_due_at {
                     self.note_queued(key, due_at);
                 }
             }
@@ -293,16 +294,17 @@ impl Claims {
     /// Ends a claim: at once, or after an uncommitted outcome or change of the message.
     pub(super) fn release(&mut self, key: Key) {
         if let Some(claim) = self.claimed.get_mut(&key) {
-            claim.released = true;
-            self.end_released(key);
+            claim.is_release_pending = true;
+            self.end_if_released(key);
         }
     }
 
-    fn end_released(&mut self, key: Key) {
+    fn end_if_released(&mut self, key: Key) {
         if self.changing.contains_key(&key) {
             return;
         }
-        if let Some(claim) = self.claimed.get(&key).copied().filter(|claim| claim.released && !claim.settling)
+        if let Some(claim) =
+            self.claimed.get(&key).copied().filter(|claim| claim.is_release_pending && !claim.settling)
         {
             self.claimed.remove(&key);
             self.note_queued(key, claim.due_at);
@@ -337,13 +339,13 @@ mod tests {
     fn a_skipped_server_costs_no_memory_and_is_read_again_from_its_first_entry() {
         let mut claims = Claims::default();
         claims.advance((at(1_000), MessageId(9_999)));
-        claims.skip(&[SERVER]);
+        claims.set_skipped(&[SERVER]);
         for number in 10..500 {
             claims.note_queued((SERVER, MessageId(number)), at(number));
             claims.note_queued((ServerId(2), MessageId(1_000 + number)), at(number));
         }
         assert_eq!(claims.behind.len(), 490);
-        claims.skip(&[]);
+        claims.set_skipped(&[]);
         assert_eq!(claims.cursor(), (at(10), MessageId(9)));
         assert!(claims.behind.is_empty(), "those of the other server are read again, too");
     }

@@ -24,7 +24,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     connection.pragma_update(None, "wal_autocheckpoint", 4_096)?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     connection.set_prepared_statement_cache_capacity(128);
-    keep_plans(&connection)?;
+    enable_stable_plans(&connection)?;
     Ok(connection)
 }
 
@@ -34,7 +34,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.pragma_update(None, "cache_size", -16_384)?;
     connection.set_prepared_statement_cache_capacity(64);
-    keep_plans(&connection)?;
+    enable_stable_plans(&connection)?;
     Ok(connection)
 }
 
@@ -52,7 +52,7 @@ pub(super) fn open_reader_of_pages(path: &Path) -> Result<Connection, StoreError
 
 /// Makes plans independent of parameter values. Otherwise, where a partial index might be used, SQLite inspects the
 /// values and prepares the statement again for every new one.
-fn keep_plans(connection: &Connection) -> Result<(), StoreError> {
+fn enable_stable_plans(connection: &Connection) -> Result<(), StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }

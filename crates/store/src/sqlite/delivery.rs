@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use postroad_model::{IdGenerator, ServerId, Timestamp};
 
-use super::changes::{AcceptWork, ChangeFreeWork, ChangeWaitingWork, CorrectDueTimesWork, SettleWork};
+use super::changes::{AcceptWork, ChangeUnclaimedWork, ChangeWaitingWork, CorrectDueTimesWork, SettleWork};
 use super::claims::Key;
 use super::{Engine, queue};
-use crate::JobWithIds;
+use crate::SqlOperationWithIds;
 use crate::accept::{Accepted, NewSend};
 use crate::clock_back::queue::QueuePosition;
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
-use crate::queue::waiting::Entry;
-use crate::queue::{Begin, Begun, Claimed};
+use crate::queue::waiting::EntryChange;
+use crate::queue::{BeginRequest, BeginResult, ClaimedEntry};
 
 impl Engine {
     pub(super) async fn accept_in_group(
@@ -35,27 +35,35 @@ impl Engine {
         due_by: Timestamp,
         limit: usize,
         skip_servers: Vec<ServerId>,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<ClaimedEntry>, StoreError> {
         let (claims, undo) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
         self.readers
             .run_or_undo(
                 move |connection| queue::claim(connection, &claims, due_by, limit, &skip_servers),
-                move |unwanted: Vec<Claimed>| queue::release(&undo, unwanted.iter().map(Claimed::key)),
+                move |unwanted: Vec<ClaimedEntry>| {
+                    queue::release(&undo, unwanted.iter().map(ClaimedEntry::key))
+                },
             )
             .await
     }
 
-    pub(crate) async fn adopt(&self, keys: Vec<Key>) -> Result<Vec<Claimed>, StoreError> {
+    pub(crate) async fn adopt(&self, keys: Vec<Key>) -> Result<Vec<ClaimedEntry>, StoreError> {
         let (claims, undo) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
         self.readers
             .run_or_undo(
                 move |connection| queue::adopt(connection, &claims, &keys),
-                move |unwanted: Vec<Claimed>| queue::release(&undo, unwanted.iter().map(Claimed::key)),
+                move |unwanted: Vec<ClaimedEntry>| {
+                    queue::release(&undo, unwanted.iter().map(ClaimedEntry::key))
+                },
             )
             .await
     }
 
-    pub(crate) async fn begin(&self, entries: Vec<Begin>, now: Timestamp) -> Result<Vec<Begun>, StoreError> {
+    pub(crate) async fn begin(
+        &self,
+        entries: Vec<BeginRequest>,
+        now: Timestamp,
+    ) -> Result<Vec<BeginResult>, StoreError> {
         if !entries.iter().any(|entry| entry.needs_message) {
             return Ok(queue::begin_fresh(&self.claims, &entries));
         }
@@ -64,7 +72,7 @@ impl Engine {
         self.readers
             .run_or_undo(
                 move |connection| queue::begin(connection, &claims, &entries, now),
-                move |unwanted: Vec<Begun>| queue::undo_begin(&undo, &undone, &unwanted),
+                move |unwanted: Vec<BeginResult>| queue::undo_begin(&undo, &undone, &unwanted),
             )
             .await
     }
@@ -83,9 +91,9 @@ impl Engine {
         key: Key,
         ids: Arc<IdGenerator>,
         result_if_being_sent: T,
-        job: JobWithIds<(T, Entry)>,
-    ) -> Result<(T, Entry), StoreError> {
-        let (claims, work) = (Arc::clone(&self.claims), Some((result_if_being_sent, job)));
+        operation: SqlOperationWithIds<(T, EntryChange)>,
+    ) -> Result<(T, EntryChange), StoreError> {
+        let (claims, work) = (Arc::clone(&self.claims), Some((result_if_being_sent, operation)));
         self.writer.run(0, ChangeWaitingWork { key, ids, claims, work, is_changing: false }).await
     }
 
@@ -98,13 +106,13 @@ impl Engine {
     }
 
     /// Changes unclaimed entries.
-    pub(crate) async fn change_free(
+    pub(crate) async fn change_unclaimed(
         &self,
         ids: Arc<IdGenerator>,
-        job: JobWithIds<Vec<(Key, Entry)>>,
-    ) -> Result<Vec<(Key, Entry)>, StoreError> {
+        operation: SqlOperationWithIds<Vec<(Key, EntryChange)>>,
+    ) -> Result<Vec<(Key, EntryChange)>, StoreError> {
         let claims = Arc::clone(&self.claims);
-        self.writer.run(0, ChangeFreeWork { ids, claims, job: Some(job) }).await
+        self.writer.run(0, ChangeUnclaimedWork { ids, claims, operation: Some(operation) }).await
     }
 
     /// Corrects due times of unclaimed entries; returns how many, and where to continue.
@@ -122,6 +130,6 @@ impl Engine {
 
     /// Reverts `begin`: the message is not being sent after all, and stays claimed.
     pub(crate) fn unbegin(&self, key: Key) {
-        self.claims.lock().undo_begin_of(key);
+        self.claims.lock().undo_begin(key);
     }
 }

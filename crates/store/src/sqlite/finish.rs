@@ -14,7 +14,7 @@ use crate::outcomes::source_tally::SourceTally;
 use crate::sql::storable;
 
 /// Result of storing one outcome.
-pub(super) enum Settled {
+pub(super) enum SettleResult {
     Recorded(EntryAfter),
     /// The outcome is recorded already, by a commit that was reported as failed. Nothing was written.
     AlreadyRecorded(EntryAfter),
@@ -26,7 +26,7 @@ pub(super) fn settle(
     connection: &Connection,
     outcome: &Outcome,
     ids: &IdGenerator,
-) -> Result<Settled, StoreError> {
+) -> Result<SettleResult, StoreError> {
     let (server, message) = (outcome.server_id.0, outcome.message_id.0);
     let new = &outcome.delivery;
     let found = connection
@@ -40,22 +40,22 @@ pub(super) fn settle(
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, bool>(2)?, row.get(3)?))
         })
         .optional()?;
-    let Some((status, last_seq, test, due_at)) = found else { return Ok(Settled::Impossible) };
+    let Some((status, last_seq, test, due_at)) = found else { return Ok(SettleResult::Impossible) };
     let due_at = Timestamp::from_micros(due_at);
     match outcome.match_attempt(due_at) {
         // The caller has compared the claim in memory. If the entry's due time changed while the entry was being
         // claimed, the message was sent anyway, so the outcome counts.
         AttemptMatch::Same | AttemptMatch::Other => {}
         AttemptMatch::Recorded if outcome.keep_claim => {
-            return Ok(Settled::AlreadyRecorded(EntryAfter::Kept(due_at)));
+            return Ok(SettleResult::AlreadyRecorded(EntryAfter::Kept(due_at)));
         }
-        AttemptMatch::Recorded => return Ok(Settled::AlreadyRecorded(EntryAfter::Queued(due_at))),
+        AttemptMatch::Recorded => return Ok(SettleResult::AlreadyRecorded(EntryAfter::Queued(due_at))),
     }
     let status = Status::parse(&status).ok_or_else(|| {
         StoreError::Internal(format!("message {message} has the unknown status {status:?}"))
     })?;
     if !status.can_become(new.status) {
-        return Ok(Settled::Impossible);
+        return Ok(SettleResult::Impossible);
     }
     let (seq, at) = (last_seq + 1, new.at.as_micros());
     connection
@@ -96,7 +96,7 @@ pub(super) fn settle(
     if let Some(suppression) = &outcome.suppress {
         insert_suppression(connection, outcome.server_id, suppression, new.at)?;
     }
-    requeue_or_remove(connection, outcome).map(Settled::Recorded)
+    requeue_or_remove(connection, outcome).map(SettleResult::Recorded)
 }
 
 fn requeue_or_remove(connection: &Connection, outcome: &Outcome) -> Result<EntryAfter, StoreError> {

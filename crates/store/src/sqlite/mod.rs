@@ -31,12 +31,12 @@ use crate::error::{OpenError, StoreError};
 use crate::messages::StoredBody;
 use crate::retention::bodies;
 use crate::sql::Sql;
-use crate::{Job, Settings};
+use crate::{Settings, SqlOperation};
 use claims::Claims;
-use operation::Once;
+use operation::SqlWork;
 
 /// Maximum number of body files that one batch writes at the same time.
-const BODIES_AT_ONCE: usize = 8;
+const BODY_WRITES_CONCURRENT: usize = 8;
 
 /// An open SQLite store. Dropping it lets the writer finish its work.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Engine {
     claims: Arc<Mutex<Claims>>,
     hand_over: Arc<HandOver>,
     /// Held by a batch of sends while it waits for its group, so that a single send waits for at most one batch.
-    batch_turn: Box<tokio::sync::Mutex<()>>,
+    batch_lock: Box<tokio::sync::Mutex<()>>,
     disk: Box<DiskReserve>,
     path: PathBuf,
     /// Held as long as the store is open; excludes other processes.
@@ -64,19 +64,19 @@ impl Engine {
         path: &Path,
         settings: &Settings,
         hand_over: Arc<HandOver>,
-        ids: &IdsAfter,
+        new_generator: &IdGeneratorFactory,
         now: Timestamp,
     ) -> Result<(Self, Arc<IdGenerator>), OpenError> {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
         create_private_folder(&folder)?;
-        let lock = lock_out_others(path)?;
+        let lock = lock_database(path)?;
         create_private_file(path)?;
         let mut connection = connection::open_writer(path)?;
         connection::migrate(&mut connection, now)?;
         let last_id: i64 = connection
             .query_row("SELECT last_id FROM nodes WHERE node = 0", [], |row| row.get(0))
             .map_err(StoreError::from)?;
-        let ids = Arc::new(ids(last_id));
+        let ids = Arc::new(new_generator(last_id));
         let bodies = body_files::BodyFiles::open(folder.join("bodies"))?;
         bodies.sweep(&connection)?;
         let engine = Self {
@@ -86,11 +86,11 @@ impl Engine {
             doubtful_bodies: Mutex::default(),
             claims: Arc::default(),
             hand_over,
-            batch_turn: Box::default(),
+            batch_lock: Box::default(),
             disk: Box::new(DiskReserve {
                 folder,
-                reserve: settings.disk_reserve_bytes,
-                checked: Mutex::new(None),
+                reserve_bytes: settings.disk_reserve_bytes,
+                last_check: Mutex::new(None),
             }),
             path: path.to_owned(),
             _lock: lock,
@@ -98,12 +98,12 @@ impl Engine {
         Ok((engine, ids))
     }
 
-    pub(crate) async fn write<T: Send + 'static>(&self, job: Job<T>) -> Result<T, StoreError> {
-        self.writer.run(0, Once::new(job)).await
+    pub(crate) async fn write<T: Send + 'static>(&self, operation: SqlOperation<T>) -> Result<T, StoreError> {
+        self.writer.run(0, SqlWork::new(operation)).await
     }
 
-    pub(crate) async fn read<T: Send + 'static>(&self, job: Job<T>) -> Result<T, StoreError> {
-        self.readers.run(move |connection| run_now(job, connection)).await
+    pub(crate) async fn read<T: Send + 'static>(&self, operation: SqlOperation<T>) -> Result<T, StoreError> {
+        self.readers.run(move |connection| run_now(operation, connection)).await
     }
 
     /// When this returns `Stored`, the sends are on stable storage: the group's commit was flushed.
@@ -117,9 +117,9 @@ impl Engine {
             sends.iter().filter(|send| send.is_large()).map(|send| send.info.id).collect();
         self.write_bodies(&sends).await?;
         let is_batch = sends.len() > 1;
-        let turn = if is_batch { Some(self.batch_turn.lock().await) } else { None };
+        let batch_guard = if is_batch { Some(self.batch_lock.lock().await) } else { None };
         let accepted = self.accept_in_group(sends, ids).await;
-        drop(turn);
+        drop(batch_guard);
         match &accepted {
             Ok(Accepted::Stored(_)) => self.remove_doubtful_bodies().await,
             // The group may be on disk although its flush was reported as failed.
@@ -137,7 +137,7 @@ impl Engine {
     async fn write_bodies(&self, sends: &[NewSend]) -> Result<(), StoreError> {
         let large: Vec<&NewSend> = sends.iter().filter(|send| send.is_large()).collect();
         let mut written = Vec::new();
-        for chunk in large.chunks(BODIES_AT_ONCE) {
+        for chunk in large.chunks(BODY_WRITES_CONCURRENT) {
             let writes = chunk.iter().map(|send| self.bodies.write(send.info.id, send.compressed().clone()));
             let mut failed = None;
             for (send, outcome) in chunk.iter().zip(join_all(writes).await) {
@@ -172,7 +172,7 @@ impl Engine {
         &self,
         id: SendId,
         body: &StoredBody,
-        job: Job<T>,
+        operation: SqlOperation<T>,
         is_stored: impl FnOnce(&T) -> bool,
     ) -> Result<T, StoreError> {
         self.disk.check()?;
@@ -180,7 +180,7 @@ impl Engine {
             self.bodies.write(id, body.compressed().clone()).await?;
         }
         let bytes = body.compressed().len();
-        let written = self.writer.run(bytes, Once::new(job)).await;
+        let written = self.writer.run(bytes, SqlWork::new(operation)).await;
         if body.is_large() {
             match &written {
                 Ok(done) if is_stored(done) => self.remove_doubtful_bodies().await,
@@ -214,21 +214,21 @@ impl Engine {
 
     /// Removes some bodies: first their rows, then the files of the large ones.
     pub(crate) async fn remove_bodies(&self, old: Vec<SendId>) -> Result<u64, StoreError> {
-        let job: Job<_> =
+        let operation: SqlOperation<_> =
             Box::new(move |sql| Box::pin(async move { bodies::remove_bodies(sql, &old).await }));
-        let (rows, files) = self.write(job).await?;
+        let (rows, files) = self.write(operation).await?;
         for id in files {
             self.bodies.remove(id);
         }
         Ok(rows)
     }
 
-    /// Like `remove_bodies`, and overwrites what is removed.
+    /// Like `remove_bodies`, but also overwrites the removed data.
     pub(crate) async fn erase_bodies(&self, sends: Vec<SendId>) -> Result<u64, StoreError> {
-        let job: Job<_> = Box::new(move |sql| {
-            Box::pin(async move { sql.overwriting(bodies::remove_bodies(sql, &sends)).await })
+        let operation: SqlOperation<_> = Box::new(move |sql| {
+            Box::pin(async move { sql.with_secure_delete(bodies::remove_bodies(sql, &sends)).await })
         });
-        let (rows, files) = self.write(job).await?;
+        let (rows, files) = self.write(operation).await?;
         for id in files {
             self.bodies.erase(id).await;
         }
@@ -252,13 +252,13 @@ impl Engine {
     }
 }
 
-/// Creates the id generator from the highest id used before.
-pub(crate) type IdsAfter = dyn Fn(i64) -> IdGenerator;
+/// Creates an id generator that continues after the highest id used before.
+pub(crate) type IdGeneratorFactory = dyn Fn(i64) -> IdGenerator;
 
 /// Runs an operation whose future never waits, because its `Sql` is a SQLite connection.
-fn run_now<T>(job: Job<T>, connection: &Mutex<Connection>) -> Result<T, StoreError> {
+fn run_now<T>(operation: SqlOperation<T>, connection: &Mutex<Connection>) -> Result<T, StoreError> {
     let sql = Sql::Sqlite(connection);
-    ready(job(&sql))
+    ready(operation(&sql))
 }
 
 /// The value of a future that never waits.
@@ -285,7 +285,8 @@ fn create_private_file(path: &Path) -> Result<(), OpenError> {
     options.open(path).map(drop).map_err(OpenError::io(path))
 }
 
-fn lock_out_others(path: &Path) -> Result<std::fs::File, OpenError> {
+/// Locks the database for this process; the lock ends when the returned file is closed.
+fn lock_database(path: &Path) -> Result<std::fs::File, OpenError> {
     let mut lock_path = path.as_os_str().to_owned();
     lock_path.push(".lock");
     let lock_path = PathBuf::from(lock_path);
@@ -299,29 +300,29 @@ fn lock_out_others(path: &Path) -> Result<std::fs::File, OpenError> {
     }
 }
 
-/// Keeps `reserve` bytes of disk space free: with less, nothing new is accepted, so that outcomes of accepted messages
+/// Keeps `reserve_bytes` of disk space free: with less, nothing new is accepted, so that outcomes of accepted messages
 /// can still be written.
 #[derive(Debug)]
 struct DiskReserve {
     folder: PathBuf,
-    reserve: u64,
+    reserve_bytes: u64,
     /// When the free space was last read, and how many bytes were free.
-    checked: Mutex<Option<(std::time::Instant, u64)>>,
+    last_check: Mutex<Option<(std::time::Instant, u64)>>,
 }
 
 impl DiskReserve {
     fn check(&self) -> Result<(), StoreError> {
-        const EVERY: std::time::Duration = std::time::Duration::from_millis(500);
-        let mut checked = self.checked.lock();
-        let free = match *checked {
-            Some((at, free)) if at.elapsed() < EVERY => free,
+        const CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
+        let mut last_check = self.last_check.lock();
+        let free = match *last_check {
+            Some((at, free)) if at.elapsed() < CHECK_INTERVAL => free,
             _ => {
                 let free = fs4::available_space(&self.folder).unwrap_or(u64::MAX);
-                *checked = Some((std::time::Instant::now(), free));
+                *last_check = Some((std::time::Instant::now(), free));
                 free
             }
         };
-        if free < self.reserve {
+        if free < self.reserve_bytes {
             return Err(StoreError::Unavailable(format!("only {free} bytes of disk are free")));
         }
         Ok(())

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::run_now;
-use crate::Job;
+use crate::SqlOperation;
 use crate::error::StoreError;
 
 /// Work for the writer.
@@ -22,19 +22,19 @@ pub(super) trait Work: Send + 'static {
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<Self::Output, StoreError>;
 
     /// Called right after the commit or rollback, even if the caller disconnected.
-    fn after(&mut self, _result: &Result<Self::Output, StoreError>) {}
+    fn after_group(&mut self, _result: &Result<Self::Output, StoreError>) {}
 }
 
-/// A job that can run only once.
-pub(super) struct Once<T>(Option<Job<T>>);
+/// A SQL operation as work of the writer; it can run only once.
+pub(super) struct SqlWork<T>(Option<SqlOperation<T>>);
 
-impl<T> Once<T> {
-    pub(super) fn new(job: Job<T>) -> Self {
-        Self(Some(job))
+impl<T> SqlWork<T> {
+    pub(super) fn new(operation: SqlOperation<T>) -> Self {
+        Self(Some(operation))
     }
 }
 
-impl<T: Send + 'static> Work for Once<T> {
+impl<T: Send + 'static> Work for SqlWork<T> {
     type Output = T;
     const IS_REPEATABLE: bool = false;
 
@@ -86,7 +86,7 @@ impl<W: Work> Operation for PendingOp<W> {
         let Self { mut work, result, caller } = *self;
         let Some(result) = result else { return };
         let result = committed.and(result);
-        work.after(&result);
+        work.after_group(&result);
         // The caller may have disconnected; its work is done anyway.
         let _ = caller.send(result);
     }

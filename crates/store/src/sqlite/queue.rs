@@ -9,12 +9,12 @@ use super::claims::{Claims, Key};
 use super::ready;
 use crate::error::StoreError;
 use crate::messages::message;
-use crate::queue::{Begin, Begun, Claimed};
+use crate::queue::{BeginRequest, BeginResult, ClaimedEntry};
 use crate::sql::Sql;
 use crate::suppressions::lookup;
 
 /// Entries examined under one lock of the claims.
-const CHUNK: usize = 256;
+const ENTRIES_PER_LOCK: usize = 256;
 
 pub(super) fn claim(
     connection: &Mutex<Connection>,
@@ -22,14 +22,14 @@ pub(super) fn claim(
     due_by: Timestamp,
     limit: usize,
     skip_servers: &[ServerId],
-) -> Result<Vec<Claimed>, StoreError> {
+) -> Result<Vec<ClaimedEntry>, StoreError> {
     let connection = connection.lock();
     let mut claimed = Vec::new();
-    claims.lock().skip(skip_servers);
+    claims.lock().set_skipped(skip_servers);
     let filled = take_behind(&connection, claims, due_by, limit, &mut claimed)
         .and_then(|()| take_ahead(&connection, claims, due_by, limit, &mut claimed));
     if let Err(error) = filled {
-        release(claims, claimed.iter().map(Claimed::key));
+        release(claims, claimed.iter().map(ClaimedEntry::key));
         return Err(error);
     }
     Ok(claimed)
@@ -41,7 +41,7 @@ fn take_behind(
     claims: &Mutex<Claims>,
     due_by: Timestamp,
     limit: usize,
-    claimed: &mut Vec<Claimed>,
+    claimed: &mut Vec<ClaimedEntry>,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, source_id FROM queue
@@ -72,7 +72,7 @@ fn take_ahead(
     claims: &Mutex<Claims>,
     due_by: Timestamp,
     limit: usize,
-    claimed: &mut Vec<Claimed>,
+    claimed: &mut Vec<ClaimedEntry>,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, source_id, scheduled FROM queue
@@ -82,8 +82,12 @@ fn take_ahead(
         // Locked before the read begins: entries in the table that nobody has claimed at that moment are free.
         let mut claims = claims.lock();
         let (after, after_id) = claims.cursor();
-        let mut rows =
-            statement.query(params![after.as_micros(), after_id.0, due_by.as_micros(), CHUNK as i64])?;
+        let mut rows = statement.query(params![
+            after.as_micros(),
+            after_id.0,
+            due_by.as_micros(),
+            ENTRIES_PER_LOCK as i64
+        ])?;
         let mut seen = 0;
         while claimed.len() < limit
             && let Some(row) = rows.next()?
@@ -97,16 +101,16 @@ fn take_ahead(
                 claimed.push(found);
             }
         }
-        if seen < CHUNK {
+        if seen < ENTRIES_PER_LOCK {
             break;
         }
     }
     Ok(())
 }
 
-fn read(row: &Row<'_>) -> Result<Claimed, StoreError> {
+fn read(row: &Row<'_>) -> Result<ClaimedEntry, StoreError> {
     let domain: String = row.get(2)?;
-    Ok(Claimed {
+    Ok(ClaimedEntry {
         server_id: ServerId(row.get(0)?),
         message_id: MessageId(row.get(1)?),
         domain: DomainName::parse(&domain)
@@ -124,7 +128,7 @@ pub(super) fn adopt(
     connection: &Mutex<Connection>,
     claims: &Mutex<Claims>,
     keys: &[Key],
-) -> Result<Vec<Claimed>, StoreError> {
+) -> Result<Vec<ClaimedEntry>, StoreError> {
     let connection = connection.lock();
     let mut statement = connection.prepare_cached(
         "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, source_id FROM queue
@@ -148,21 +152,21 @@ pub(super) fn adopt(
 pub(super) fn begin(
     connection: &Mutex<Connection>,
     claims: &Mutex<Claims>,
-    entries: &[Begin],
+    entries: &[BeginRequest],
     now: Timestamp,
-) -> Result<Vec<Begun>, StoreError> {
+) -> Result<Vec<BeginResult>, StoreError> {
     let sql = Sql::Sqlite(connection);
     let mut answers = Vec::with_capacity(entries.len());
     for entry in entries {
-        let mut answer = Begun::Go(None);
+        let mut answer = BeginResult::Go(None);
         if entry.needs_message {
             answer = match ready(message::find(&sql, entry.server_id, entry.message_id))? {
-                None => Begun::Gone,
+                None => BeginResult::Gone,
                 Some(message) => {
                     let address = message.rcpt_to.clone();
                     match ready(lookup::find(&sql, entry.server_id, address, now))? {
-                        Some(found) => Begun::Suppressed(Box::new(message), found),
-                        None => Begun::Go(Some(Box::new(message))),
+                        Some(found) => BeginResult::Suppressed(Box::new(message), found),
+                        None => BeginResult::Go(Some(Box::new(message))),
                     }
                 }
             };
@@ -174,28 +178,28 @@ pub(super) fn begin(
 }
 
 /// Begins messages that need not be read.
-pub(super) fn begin_fresh(claims: &Mutex<Claims>, entries: &[Begin]) -> Vec<Begun> {
-    let mut answers = entries.iter().map(|_| Begun::Go(None)).collect::<Vec<_>>();
+pub(super) fn begin_fresh(claims: &Mutex<Claims>, entries: &[BeginRequest]) -> Vec<BeginResult> {
+    let mut answers = entries.iter().map(|_| BeginResult::Go(None)).collect::<Vec<_>>();
     mark_begun(claims, entries, &mut answers);
     answers
 }
 
-fn mark_begun(claims: &Mutex<Claims>, entries: &[Begin], answers: &mut [Begun]) {
+fn mark_begun(claims: &Mutex<Claims>, entries: &[BeginRequest], answers: &mut [BeginResult]) {
     let mut claims = claims.lock();
     for (entry, answer) in entries.iter().zip(answers) {
-        let may_go = !matches!(answer, Begun::Gone);
+        let may_go = !matches!(answer, BeginResult::Gone);
         if !(may_go && claims.begin((entry.server_id, entry.message_id), entry.due_at)) {
-            *answer = Begun::Gone;
+            *answer = BeginResult::Gone;
         }
     }
 }
 
 /// Reverts `begin`, because the caller disconnected before it got the answers.
-pub(super) fn undo_begin(claims: &Mutex<Claims>, entries: &[Begin], answers: &[Begun]) {
+pub(super) fn undo_begin(claims: &Mutex<Claims>, entries: &[BeginRequest], answers: &[BeginResult]) {
     let mut claims = claims.lock();
     for (entry, answer) in entries.iter().zip(answers) {
-        if !matches!(answer, Begun::Gone) {
-            claims.undo_begin_of((entry.server_id, entry.message_id));
+        if !matches!(answer, BeginResult::Gone) {
+            claims.undo_begin((entry.server_id, entry.message_id));
         }
     }
 }

@@ -28,12 +28,12 @@ const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Writer {
     /// `None` only while `Writer` is being dropped.
-    queue: Option<mpsc::Sender<Waiting>>,
+    queue: Option<mpsc::Sender<QueuedOperation>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A queued operation, with its share of the group's size.
-struct Waiting {
+struct QueuedOperation {
     bytes: usize,
     operation: Box<dyn Operation>,
 }
@@ -58,7 +58,7 @@ impl Writer {
     /// maximum size.
     pub(super) async fn run<W: Work>(&self, bytes: usize, work: W) -> Result<W::Output, StoreError> {
         let (caller, answer) = oneshot::channel();
-        let waiting = Waiting { bytes, operation: Box::new(PendingOp::new(work, caller)) };
+        let waiting = QueuedOperation { bytes, operation: Box::new(PendingOp::new(work, caller)) };
         let closed = || StoreError::Unavailable("the store is closed".into());
         let queue = self.queue.as_ref().ok_or_else(closed)?;
         match tokio::time::timeout(ENQUEUE_WAIT_MAX, queue.send(waiting)).await {
@@ -92,7 +92,7 @@ struct WriterThread {
 }
 
 impl WriterThread {
-    fn work(&mut self, mut waiting: mpsc::Receiver<Waiting>) {
+    fn work(&mut self, mut waiting: mpsc::Receiver<QueuedOperation>) {
         while let Some(first) = waiting.blocking_recv() {
             // On a busy processor, lets callers that are about to enqueue go first, so that they share the commit. On
             // an idle processor, the yield has no effect.
@@ -112,8 +112,8 @@ impl WriterThread {
     /// Runs `first` and all waiting operations in one transaction.
     fn run_group(
         &mut self,
-        first: Waiting,
-        waiting: &mut mpsc::Receiver<Waiting>,
+        first: QueuedOperation,
+        waiting: &mut mpsc::Receiver<QueuedOperation>,
         done: &mut Vec<Box<dyn Operation>>,
     ) -> Result<(), StoreError> {
         let mut bytes = 0;
@@ -123,7 +123,7 @@ impl WriterThread {
         let mut next = Some(first);
         // If this fails, the first operation is dropped without an answer, and its caller gets `Unavailable`.
         self.execute("BEGIN IMMEDIATE")?;
-        while let Some(Waiting { bytes: more, operation }) = next {
+        while let Some(QueuedOperation { bytes: more, operation }) = next {
             bytes += more;
             if operation.is_repeatable() {
                 self.run_shared(operation, &mut shared_from, done)?;

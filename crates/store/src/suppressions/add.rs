@@ -11,10 +11,10 @@ use crate::error::StoreError;
 use crate::postgres::suppression_rows::SuppressionRows;
 use crate::sql::{Sql, read_only, storable, to_json};
 use crate::sqlite::rows::insert_suppression;
-use crate::{Described, Result, Store};
+use crate::{ChangeDescription, Result, Store};
 
 /// Rows written in one transaction, which blocks SQLite's only writer for a few milliseconds.
-pub(crate) const AT_ONCE: usize = 250;
+pub(crate) const ROWS_PER_TRANSACTION: usize = 250;
 
 #[boxed_futures]
 impl Store {
@@ -34,17 +34,17 @@ impl Store {
     ) -> Result<Vec<AddedSuppression>> {
         let mut added = Vec::with_capacity(new.len());
         while !new.is_empty() {
-            let rest = new.split_off(new.len().min(AT_ONCE));
+            let rest = new.split_off(new.len().min(ROWS_PER_TRANSACTION));
             let chunk = std::mem::replace(&mut new, rest);
             let now = self.clock.now();
-            let job = self.write_described(move |sql| {
+            let write = self.write_described(move |sql| {
                 Box::pin(async move {
                     let added = add(sql, server_id, chunk, now).await?;
                     let count = added.iter().filter(|added| added.is_new).count();
-                    Ok((added, describe("added", count)))
+                    Ok((added, describe_count("added", count)))
                 })
             });
-            added.extend(job.await?);
+            added.extend(write.await?);
             self.last_suppressed.note([server_id], self.clock.now());
         }
         Ok(added)
@@ -53,7 +53,7 @@ impl Store {
 
 /// Description for the audit log: the number of changed addresses, but no address, because the log is kept when a
 /// person's data is erased.
-pub(super) fn describe(field: &str, count: usize) -> Option<Described> {
+pub(super) fn describe_count(field: &str, count: usize) -> Option<ChangeDescription> {
     (count > 0).then(|| [(field.to_owned(), count.into())].into_iter().collect())
 }
 

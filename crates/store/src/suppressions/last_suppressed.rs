@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{ServerId, Timestamp};
 
-use crate::queue::Begin;
+use crate::queue::BeginRequest;
 
 /// One entry for each server that may have suppressed an address since this process started.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl LastSuppressed {
     }
 
     /// Sets `needs_message` for messages whose server has suppressed an address since they were due.
-    pub(crate) fn require_read(&self, entries: &mut [Begin]) {
+    pub(crate) fn require_read(&self, entries: &mut [BeginRequest]) {
         let last = self.lock();
         for entry in entries {
             entry.needs_message |= last.get(&entry.server_id).is_some_and(|at| *at >= entry.due_at);

@@ -9,7 +9,7 @@ use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
 /// SQL text of a page of the suppressions with a reason; `$index` is a hint for SQLite.
-macro_rules! of_reason {
+macro_rules! page_by_reason {
     ($index:literal) => {
         concat!(
             "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions ",
@@ -69,9 +69,9 @@ impl Store {
                 params.push(reason.as_str().into());
                 // Without the hint, SQLite (which has no statistics of this table) would walk all suppressions by time.
                 if self.is_sqlite() {
-                    of_reason!("INDEXED BY suppressions_by_reason")
+                    page_by_reason!("INDEXED BY suppressions_by_reason")
                 } else {
-                    of_reason!("")
+                    page_by_reason!("")
                 }
             }
         };

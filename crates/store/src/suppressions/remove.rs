@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, Timestamp};
 
-use super::add::{AT_ONCE, describe};
+use super::add::{ROWS_PER_TRANSACTION, describe_count};
 use super::record::{address_key, erased_key};
 use crate::error::StoreError;
 use crate::sql::{Sql, storable, to_json};
@@ -26,17 +26,17 @@ impl Store {
     ) -> Result<Vec<bool>> {
         let mut removed = Vec::with_capacity(addresses.len());
         while !addresses.is_empty() {
-            let rest = addresses.split_off(addresses.len().min(AT_ONCE));
+            let rest = addresses.split_off(addresses.len().min(ROWS_PER_TRANSACTION));
             let chunk = std::mem::replace(&mut addresses, rest);
             let now = self.clock.now();
-            let job = self.write_described(move |sql| {
+            let write = self.write_described(move |sql| {
                 Box::pin(async move {
                     let removed = remove(sql, server_id, chunk, now).await?;
                     let count = removed.iter().filter(|removed| **removed).count();
-                    Ok((removed, describe("removed", count)))
+                    Ok((removed, describe_count("removed", count)))
                 })
             });
-            removed.extend(job.await?);
+            removed.extend(write.await?);
         }
         Ok(removed)
     }
@@ -45,7 +45,7 @@ impl Store {
     pub async fn remove_expired_suppressions(&self, limit: usize) -> Result<u64> {
         let now = self.clock.now();
         // Usually no suppression has expired, and the writer is not needed.
-        if !self.read(move |sql| Box::pin(has_ended(sql, now))).await? {
+        if !self.read(move |sql| Box::pin(has_expired(sql, now))).await? {
             return Ok(0);
         }
         let limit = limit as i64;
@@ -79,15 +79,15 @@ pub(crate) async fn remove(
              AND (expires_at IS NULL OR expires_at > $3)
          RETURNING address"
     };
-    let erased: Vec<String> = keys.iter().map(|key| erased_key(server_id, key)).collect();
-    let both: Vec<&String> = keys.iter().chain(&erased).collect();
-    let removed = sql.query(text, &[server_id.0.into(), to_json(&both).into(), now.into()]).await?;
+    let erased_keys: Vec<String> = keys.iter().map(|key| erased_key(server_id, key)).collect();
+    let all_keys: Vec<&String> = keys.iter().chain(&erased_keys).collect();
+    let removed = sql.query(text, &[server_id.0.into(), to_json(&all_keys).into(), now.into()]).await?;
     let mut removed = removed.iter().map(|row| row.text(0)).collect::<Result<HashSet<_>, _>>()?;
     let is_removed = |(key, erased)| removed.remove(key) | removed.remove(erased);
-    Ok(keys.iter().zip(&erased).map(is_removed).collect())
+    Ok(keys.iter().zip(&erased_keys).map(is_removed).collect())
 }
 
-pub(crate) async fn has_ended(sql: &Sql<'_>, now: Timestamp) -> Result<bool, StoreError> {
+pub(crate) async fn has_expired(sql: &Sql<'_>, now: Timestamp) -> Result<bool, StoreError> {
     let text = "SELECT server_id FROM suppressions WHERE expires_at <= $1 LIMIT 1";
     Ok(sql.query_opt(text, &[now.into()]).await?.is_some())
 }

@@ -9,7 +9,7 @@ use super::template::{Template, TemplateContent};
 use super::versions;
 use crate::error::StoreError;
 use crate::sql::Sql;
-use crate::{Result, Store, Updated};
+use crate::{Result, Store, UpdateResult};
 
 /// Changes of a template; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +35,7 @@ impl Store {
         id: TemplateId,
         change: TemplateChange,
         versions_kept_max: usize,
-    ) -> Result<Updated<Template>> {
+    ) -> Result<UpdateResult<Template>> {
         let now = self.clock.now();
         let kept_max = versions_kept_max as i64;
         self.write(move |sql| Box::pin(apply(sql, server_id, id, change, kept_max, now))).await
@@ -49,7 +49,7 @@ async fn apply(
     change: TemplateChange,
     versions_kept_max: i64,
     now: Timestamp,
-) -> Result<Updated<Template>, StoreError> {
+) -> Result<UpdateResult<Template>, StoreError> {
     let has_content = change.content.is_some();
     let (sets_alias, alias) = (change.alias.is_some(), change.alias.flatten());
     // Locks the row, so that concurrent changes make separate versions.
@@ -76,12 +76,12 @@ async fn apply(
         .await?;
     let template = find_by_id(sql, server_id, id).await?;
     if changed == 0 {
-        return Ok(Updated::OtherVersion(template.latest));
+        return Ok(UpdateResult::OtherVersion(template.latest));
     }
     if let Some(content) = change.content {
         lock_layout(sql, server_id, content.layout).await?;
         versions::insert(sql, server_id, id, template.latest, &content, now).await?;
         versions::prune(sql, &template, versions_kept_max).await?;
     }
-    Ok(Updated::Done(template))
+    Ok(UpdateResult::Done(template))
 }

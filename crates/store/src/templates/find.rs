@@ -5,7 +5,7 @@ use postroad_model::{ServerId, TemplateId};
 
 use super::template::{Template, TemplateKind, TemplateRef};
 use crate::error::StoreError;
-use crate::name_part::like_part;
+use crate::name_part::like_pattern;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
@@ -43,7 +43,7 @@ impl Store {
               ORDER BY id LIMIT $3"
         );
         let after = after.map_or(0, |id| id.0);
-        let name_part = name_part.as_deref().map(like_part);
+        let name_part = name_part.as_deref().map(like_pattern);
         let params = vec![server_id.0.into(), after.into(), (limit as i64).into(), name_part.into()];
         self.fetch_all(text, params, read).await
     }

@@ -15,4 +15,4 @@ pub use saved_searches::{NewSavedSearch, SavedSearch};
 pub use sessions::{NewUserSession, UserSession};
 pub use tokens::{FirstUser, UserToken, UserTokenKind};
 pub use user::{NewUser, User, UserFilter};
-pub use user_changes::{UserChange, UserChanged};
+pub use user_changes::{UserChange, UserUpdateResult};

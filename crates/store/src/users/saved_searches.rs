@@ -5,7 +5,7 @@ use postroad_model::{SavedSearchId, ServerId, Timestamp, UserId};
 
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
-use crate::{Described, Result, Store};
+use crate::{ChangeDescription, Result, Store};
 
 #[derive(Debug, Clone)]
 pub struct NewSavedSearch {
@@ -31,7 +31,8 @@ impl Store {
         let now = self.clock.now();
         self.write_described(move |sql| {
             Box::pin(async move {
-                let described = Described::from_iter([("saved_search".to_owned(), new.name.clone().into())]);
+                let described =
+                    ChangeDescription::from_iter([("saved_search".to_owned(), new.name.clone().into())]);
                 save(sql, new, searches_max as i64, now).await?;
                 Ok(((), Some(described)))
             })
@@ -59,7 +60,7 @@ impl Store {
                 let text = "DELETE FROM saved_searches WHERE user_id = $1 AND id = $2 RETURNING name";
                 let row = sql.query_opt(text, &[user_id.0.into(), id.0.into()]).await?;
                 let name = row.ok_or(StoreError::NotFound)?.text(0)?;
-                Ok(((), Some(Described::from_iter([("forgotten_search".to_owned(), name.into())]))))
+                Ok(((), Some(ChangeDescription::from_iter([("forgotten_search".to_owned(), name.into())]))))
             })
         })
         .await

@@ -7,7 +7,7 @@ use super::user::{self, User};
 use crate::error::StoreError;
 use crate::setup::KeyHash;
 use crate::sql::{Row, Sql};
-use crate::{Described, Result, Store};
+use crate::{ChangeDescription, Result, Store};
 
 /// Maximum number of sessions of one person; the oldest end when there are more.
 const SESSIONS_MAX: i64 = 50;
@@ -52,7 +52,7 @@ impl Store {
         self.write_described(move |sql| {
             Box::pin(async move {
                 let session = create(sql, new, now).await?;
-                let begun = described("session", session.id.0);
+                let begun = description("session", session.id.0);
                 Ok((session, Some(begun)))
             })
         })
@@ -93,20 +93,20 @@ impl Store {
             Box::pin(async move {
                 let text = "DELETE FROM user_sessions WHERE user_id = $1 AND id = $2";
                 sql.change(text, &[user_id.0.into(), id.0.into()]).await?;
-                Ok(((), Some(described("session", id.0))))
+                Ok(((), Some(description("session", id.0))))
             })
         })
         .await
     }
 
-    /// Ends all sessions of a person except `kept`; returns how many.
-    pub async fn end_user_sessions(&self, user_id: UserId, kept: Option<UserSessionId>) -> Result<u64> {
+    /// Ends all sessions of a person, except the session `except`; returns how many.
+    pub async fn end_user_sessions(&self, user_id: UserId, except: Option<UserSessionId>) -> Result<u64> {
         self.write_described(move |sql| {
             Box::pin(async move {
                 let text = "DELETE FROM user_sessions WHERE user_id = $1 AND id <> $2";
-                let params = [user_id.0.into(), kept.map_or(0, |id| id.0).into()];
+                let params = [user_id.0.into(), except.map_or(0, |id| id.0).into()];
                 let ended = sql.execute(text, &params).await?;
-                Ok((ended, (ended > 0).then(|| described("sessions_ended", ended as i64))))
+                Ok((ended, (ended > 0).then(|| description("sessions_ended", ended as i64))))
             })
         })
         .await
@@ -132,8 +132,8 @@ impl Store {
 }
 
 /// Description for the audit log, with one field.
-fn described(name: &str, value: i64) -> Described {
-    Described::from_iter([(name.to_owned(), value.into())])
+fn description(name: &str, value: i64) -> ChangeDescription {
+    ChangeDescription::from_iter([(name.to_owned(), value.into())])
 }
 
 async fn create(sql: &Sql<'_>, new: NewUserSession, now: Timestamp) -> Result<UserSession, StoreError> {

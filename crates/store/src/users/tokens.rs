@@ -8,7 +8,7 @@ use super::user_changes;
 use crate::error::StoreError;
 use crate::setup::{KeyHash, accounts};
 use crate::sql::Sql;
-use crate::{Described, Result, Store};
+use crate::{ChangeDescription, Result, Store};
 
 /// Purpose of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Store {
             Box::pin(async move {
                 let link = ("link".to_owned(), new.kind.as_str().into());
                 create(sql, new, now).await?;
-                Ok(((), Some(Described::from_iter([link]))))
+                Ok(((), Some(ChangeDescription::from_iter([link]))))
             })
         })
         .await

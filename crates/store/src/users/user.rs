@@ -80,7 +80,7 @@ macro_rules! users_where {
 }
 
 /// SQL text of a page of people; `$by` is the condition that uses an index.
-macro_rules! listed {
+macro_rules! page_text {
     ($by:literal) => {
         concat!(
             users_where!($by),
@@ -117,9 +117,9 @@ impl Store {
     ) -> Result<Vec<User>> {
         // One SQL text for each index.
         let text = match &filter {
-            UserFilter { email: Some(_), .. } => listed!("u.email = $2 AND"),
-            UserFilter { account_id: Some(_), .. } => listed!("u.account_id = $1 AND"),
-            _ => listed!(""),
+            UserFilter { email: Some(_), .. } => page_text!("u.email = $2 AND"),
+            UserFilter { account_id: Some(_), .. } => page_text!("u.account_id = $1 AND"),
+            _ => page_text!(""),
         };
         let params = vec![
             filter.account_id.map(|id| id.0).into(),

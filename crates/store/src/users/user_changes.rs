@@ -19,7 +19,7 @@ pub struct UserChange {
 
 /// Result of a change of a person.
 #[derive(Debug, Clone)]
-pub enum UserChanged {
+pub enum UserUpdateResult {
     Done(Box<User>),
     /// Nothing was changed: the account would be left without an owner.
     LastOwner,
@@ -35,25 +35,26 @@ impl Store {
         id: UserId,
         if_version: Option<i64>,
         change: UserChange,
-    ) -> Result<UserChanged> {
+    ) -> Result<UserUpdateResult> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(update(sql, id, if_version, change, now))).await
     }
 
     /// Removes a person with all sessions. `may_be_last` allows removing the last owner.
-    pub async fn remove_user(&self, id: UserId, may_be_last: bool) -> Result<UserChanged> {
+    pub async fn remove_user(&self, id: UserId, may_be_last: bool) -> Result<UserUpdateResult> {
         self.write(move |sql| Box::pin(remove(sql, id, may_be_last))).await
     }
 
-    /// Sets the password, ends all sessions except `kept`, and invalidates all links except that of `postroad dev`.
+    /// Sets the password, ends all sessions except the session `except`, and invalidates all links except that of
+    /// `postroad dev`.
     pub async fn set_user_password(
         &self,
         id: UserId,
         password_hash: String,
-        kept: Option<UserSessionId>,
+        except: Option<UserSessionId>,
     ) -> Result<User> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(set_password(sql, id, password_hash, kept, now))).await
+        self.write(move |sql| Box::pin(set_password(sql, id, password_hash, except, now))).await
     }
 }
 
@@ -63,20 +64,20 @@ async fn update(
     if_version: Option<i64>,
     change: UserChange,
     now: Timestamp,
-) -> Result<UserChanged, StoreError> {
+) -> Result<UserUpdateResult, StoreError> {
     let found = lock(sql, id).await?;
     if if_version.is_some_and(|version| version != found.version) {
-        return Ok(UserChanged::OtherVersion(found.version));
+        return Ok(UserUpdateResult::OtherVersion(found.version));
     }
     let steps_down = found.role == UserRole::Owner && change.role.is_some_and(|role| role != UserRole::Owner);
     if steps_down && !has_other_owner(sql, found.account_id, id).await? {
-        return Ok(UserChanged::LastOwner);
+        return Ok(UserUpdateResult::LastOwner);
     }
     let is_same = change.name.as_ref().is_none_or(|name| *name == found.name)
         && change.role.is_none_or(|role| role == found.role)
         && change.operator.is_none_or(|operator| operator == found.operator);
     if is_same {
-        return Ok(UserChanged::Done(Box::new(found)));
+        return Ok(UserUpdateResult::Done(Box::new(found)));
     }
     sql.change(
         "UPDATE users SET name = coalesce($2, name), role = coalesce($3, role), operator = coalesce($4, operator),
@@ -92,14 +93,14 @@ async fn update(
     )
     .await?;
     let changed = user::find(sql, id).await?.ok_or(StoreError::NotFound)?;
-    Ok(UserChanged::Done(Box::new(changed)))
+    Ok(UserUpdateResult::Done(Box::new(changed)))
 }
 
-async fn remove(sql: &Sql<'_>, id: UserId, may_be_last: bool) -> Result<UserChanged, StoreError> {
+async fn remove(sql: &Sql<'_>, id: UserId, may_be_last: bool) -> Result<UserUpdateResult, StoreError> {
     let found = lock(sql, id).await?;
     let is_owner = found.role == UserRole::Owner;
     if is_owner && !may_be_last && !has_other_owner(sql, found.account_id, id).await? {
-        return Ok(UserChanged::LastOwner);
+        return Ok(UserUpdateResult::LastOwner);
     }
     for text in [
         "DELETE FROM user_sessions WHERE user_id = $1",
@@ -112,14 +113,14 @@ async fn remove(sql: &Sql<'_>, id: UserId, may_be_last: bool) -> Result<UserChan
         sql.execute(text, &[id.0.into()]).await?;
     }
     object_counts::adjust_count(sql, found.account_id, LimitedObject::Users, -1).await?;
-    Ok(UserChanged::Done(Box::new(found)))
+    Ok(UserUpdateResult::Done(Box::new(found)))
 }
 
 pub(super) async fn set_password(
     sql: &Sql<'_>,
     id: UserId,
     password_hash: String,
-    kept: Option<UserSessionId>,
+    except: Option<UserSessionId>,
     now: Timestamp,
 ) -> Result<User, StoreError> {
     sql.change(
@@ -128,9 +129,9 @@ pub(super) async fn set_password(
         &[id.0.into(), password_hash.into(), now.into()],
     )
     .await?;
-    let kept = kept.map_or(0, |id| id.0);
+    let except = except.map_or(0, |id| id.0);
     let text = "DELETE FROM user_sessions WHERE user_id = $1 AND id <> $2";
-    sql.execute(text, &[id.0.into(), kept.into()]).await?;
+    sql.execute(text, &[id.0.into(), except.into()]).await?;
     // Keeps the link of `postroad dev`, which can be used repeatedly.
     sql.execute("DELETE FROM user_tokens WHERE user_id = $1 AND kind <> 'sign_in'", &[id.0.into()]).await?;
     user::find(sql, id).await?.ok_or(StoreError::NotFound)

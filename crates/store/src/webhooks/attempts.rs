@@ -28,6 +28,7 @@ pub struct WebhookOutcome {
     pub next: WebhookNext,
 }
 
+/// Next step for the event after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookNext {
     /// The endpoint accepted the event.
@@ -80,7 +81,7 @@ pub struct WebhookAttemptFilter {
 
 /// A page of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FoundAttempts {
+pub struct WebhookAttemptPage {
     /// Newest first.
     pub attempts: Vec<WebhookAttempt>,
     /// The next page begins before this id; `None` at the end.
@@ -142,7 +143,7 @@ impl Store {
         before: Option<WebhookAttemptId>,
         limit: usize,
         scanned_max: usize,
-    ) -> Result<FoundAttempts> {
+    ) -> Result<WebhookAttemptPage> {
         let from_id = filter.since.map_or(0, |since| first_id_at(since.minus(ID_SLACK)));
         let before_id = filter.until.map_or(i64::MAX, |until| first_id_at(until.plus(ID_SLACK)));
         let before_id = before.map_or(before_id, |before| before.0.min(before_id));
@@ -183,7 +184,7 @@ impl Store {
             Some(last) if attempts.len() == limit => Some(last.id),
             _ => newest_unscanned.map(|newest_unscanned| WebhookAttemptId(newest_unscanned + 1)),
         };
-        Ok(FoundAttempts { attempts, before })
+        Ok(WebhookAttemptPage { attempts, before })
     }
 
     /// Attempts for an event, in time order.
@@ -257,11 +258,11 @@ pub(crate) async fn settle(
 
 async fn update_health_of_all(sql: &Sql<'_>, outcomes: &[WebhookOutcome]) -> Result<(), StoreError> {
     // In the order of their keys, to avoid deadlocks between nodes.
-    let mut of_webhooks: BTreeMap<(ServerId, WebhookId), Vec<&WebhookOutcome>> = BTreeMap::new();
+    let mut by_webhook: BTreeMap<(ServerId, WebhookId), Vec<&WebhookOutcome>> = BTreeMap::new();
     for outcome in outcomes {
-        of_webhooks.entry((outcome.server_id, outcome.webhook_id)).or_default().push(outcome);
+        by_webhook.entry((outcome.server_id, outcome.webhook_id)).or_default().push(outcome);
     }
-    for (key, outcomes) in of_webhooks {
+    for (key, outcomes) in by_webhook {
         let times_of = |is_wanted: fn(WebhookNext) -> bool| {
             let wanted = outcomes.iter().filter(|outcome| is_wanted(outcome.next));
             wanted.map(|outcome| outcome.attempt.at).collect::<Vec<_>>()
@@ -274,7 +275,7 @@ async fn update_health_of_all(sql: &Sql<'_>, outcomes: &[WebhookOutcome]) -> Res
 }
 
 async fn settle_one(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) -> Result<(), StoreError> {
-    add(sql, ids, outcome).await?;
+    insert_attempt(sql, ids, outcome).await?;
     change_outbox(sql, outcome).await
 }
 
@@ -283,15 +284,15 @@ async fn change_outbox(sql: &Sql<'_>, outcome: &WebhookOutcome) -> Result<(), St
     let (event, at) = (outcome.attempt.event_id, outcome.attempt.at);
     match outcome.next {
         WebhookNext::Done | WebhookNext::GiveUp | WebhookNext::UnsupportedInFormat => {
-            remove(sql, key, event, at).await
+            remove_from_outbox(sql, key, event, at).await
         }
-        WebhookNext::RetryAt(due_at) => put_off(sql, key, event, at, due_at).await,
+        WebhookNext::RetryAt(due_at) => postpone(sql, key, event, at, due_at).await,
         WebhookNext::Nothing => Ok(()),
     }
 }
 
 /// Removes an event from the outbox. If the event was replayed during the attempt, it stays and is posted again.
-async fn remove(
+async fn remove_from_outbox(
     sql: &Sql<'_>,
     key: (ServerId, WebhookId),
     event: EventId,
@@ -303,7 +304,7 @@ async fn remove(
 }
 
 /// Lets an event wait for its next attempt. If the event was replayed during this attempt, it stays due.
-async fn put_off(
+async fn postpone(
     sql: &Sql<'_>,
     key: (ServerId, WebhookId),
     event: EventId,
@@ -322,7 +323,11 @@ async fn put_off(
     Ok(())
 }
 
-async fn add(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) -> Result<(), StoreError> {
+async fn insert_attempt(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    outcome: &WebhookOutcome,
+) -> Result<(), StoreError> {
     let attempt = &outcome.attempt;
     let next_attempt_at = match outcome.next {
         WebhookNext::RetryAt(at) => Some(at),

@@ -8,16 +8,16 @@ use postroad_model::{
 };
 use serde_json::json;
 
-use crate::Updated;
+use crate::UpdateResult;
 use crate::error::StoreError;
 use crate::events::{NewEvent, append};
-use crate::name_part::like_part;
+use crate::name_part::like_pattern;
 use crate::setup::object_counts;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
 /// Maximum number of outbox rows removed in one transaction, which keeps the transaction short.
-const PURGE_ROWS: i64 = 500;
+const PURGED_ROWS_MAX: i64 = 500;
 
 /// A signing secret; its `Debug` output hides the text.
 #[derive(Clone, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Store {
               ORDER BY id LIMIT $3"
         );
         let after = after.map_or(0, |id| id.0);
-        let params = vec![server_id.0.into(), after.into(), limit.into(), url_part.map(like_part).into()];
+        let params = vec![server_id.0.into(), after.into(), limit.into(), url_part.map(like_pattern).into()];
         self.fetch_all(text, params, read).await
     }
 
@@ -119,7 +119,7 @@ impl Store {
         id: WebhookId,
         if_version: Option<i64>,
         change: WebhookChange,
-    ) -> Result<Updated<Webhook>> {
+    ) -> Result<UpdateResult<Webhook>> {
         let (now, is_disabled) = (self.clock.now(), change.enabled == Some(false));
         // A transaction that began before the webhook was disabled may have added outbox rows after they were removed.
         if change.enabled == Some(true)
@@ -129,7 +129,7 @@ impl Store {
         }
         let updated =
             self.write(move |sql| Box::pin(update(sql, server_id, id, if_version, change, now))).await?;
-        if is_disabled && matches!(updated, Updated::Done(_)) {
+        if is_disabled && matches!(updated, UpdateResult::Done(_)) {
             self.purge_webhook_queue(server_id, id).await?;
         }
         Ok(updated)
@@ -236,7 +236,7 @@ pub(crate) async fn update(
     if_version: Option<i64>,
     change: WebhookChange,
     now: Timestamp,
-) -> Result<Updated<Webhook>, StoreError> {
+) -> Result<UpdateResult<Webhook>, StoreError> {
     let clears_failures = change.enabled == Some(true);
     let changed = sql.execute(
         concat!(
@@ -266,7 +266,7 @@ pub(crate) async fn update(
     )
     .await?;
     let webhook = find(sql, server_id, id).await?.ok_or(StoreError::NotFound)?;
-    Ok(if changed > 0 { Updated::Done(webhook) } else { Updated::OtherVersion(webhook.version) })
+    Ok(if changed > 0 { UpdateResult::Done(webhook) } else { UpdateResult::OtherVersion(webhook.version) })
 }
 
 async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) -> Result<(), StoreError> {
@@ -311,7 +311,7 @@ pub(crate) async fn purge_queue(
     sql.execute(
         "DELETE FROM webhook_queue WHERE server_id = $1 AND webhook_id = $2 AND event_id IN (
              SELECT event_id FROM webhook_queue WHERE server_id = $1 AND webhook_id = $2 ORDER BY event_id LIMIT $3)",
-        &[server_id.0.into(), id.0.into(), PURGE_ROWS.into()],
+        &[server_id.0.into(), id.0.into(), PURGED_ROWS_MAX.into()],
     )
     .await
 }
@@ -370,6 +370,6 @@ pub(crate) async fn disable(
     let Some(webhook) = find(sql, server_id, webhook_id).await? else { return Ok(false) };
     let data = json!({ "webhook": { "id": webhook.id, "url": webhook.url, "reason": reason } });
     let event = NewEvent { kind: EventKind::WebhookDisabled, data: data.to_string() };
-    append::append_of_server(sql, ids, server_id, &event, now).await?;
+    append::append_server_event(sql, ids, server_id, &event, now).await?;
     Ok(true)
 }

@@ -79,9 +79,9 @@ mod tests {
     use super::*;
 
     /// Failing since, the last success, the last failure.
-    type Known = (Option<i64>, Option<i64>, Option<i64>);
+    type HealthTimes = (Option<i64>, Option<i64>, Option<i64>);
 
-    fn after(before: Known, successes: &[i64], failures: &[i64]) -> Known {
+    fn after(before: HealthTimes, successes: &[i64], failures: &[i64]) -> HealthTimes {
         let time = |micros: i64| Timestamp::from_micros(micros);
         let before = Health {
             failing_since: before.0.map(time),
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_fails_since_the_first_known_failure_after_the_last_success() {
-        let cases: [(Known, &[i64], &[i64], Known); 10] = [
+        let cases: [(HealthTimes, &[i64], &[i64], HealthTimes); 10] = [
             ((None, None, None), &[], &[5, 3], (Some(3), None, Some(5))),
             ((None, None, None), &[4], &[5, 3], (Some(5), Some(4), Some(5))),
             ((Some(10), Some(8), Some(10)), &[4], &[6], (Some(10), Some(8), Some(10))),

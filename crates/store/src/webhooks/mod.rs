@@ -7,8 +7,8 @@ pub(crate) mod outbox;
 mod replay;
 
 pub use attempts::{
-    FoundAttempts, NewWebhookAttempt, WebhookAttempt, WebhookAttemptFilter, WebhookNext, WebhookOutcome,
+    NewWebhookAttempt, WebhookAttempt, WebhookAttemptFilter, WebhookAttemptPage, WebhookNext, WebhookOutcome,
 };
 pub use endpoints::{NewWebhook, Webhook, WebhookChange, WebhookSecret};
 pub use outbox::{WebhookDue, WebhookWork};
-pub use replay::{Replay, Replayed};
+pub use replay::{Replay, ReplayProgress};

@@ -12,10 +12,10 @@ use crate::sql::{Row, Sql};
 use crate::{Engine, Result, Store};
 
 /// Duration of a node's claim. An attempt takes 15 seconds at most.
-pub(crate) const CLAIMED_FOR: Duration = Duration::from_mins(2);
+pub(crate) const CLAIM_DURATION: Duration = Duration::from_mins(2);
 
 /// Maximum number of rows without an event that are removed in one transaction.
-const ORPHANS_AT_ONCE: i64 = 500;
+const ORPHANS_PER_TRANSACTION: i64 = 500;
 
 /// Due time of a webhook's next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Store {
     /// event that no node has claimed. Webhooks without such an event are left out.
     pub async fn list_due_webhooks(&self) -> Result<Vec<WebhookDue>> {
         let now = self.clock.now();
-        self.read(move |sql| Box::pin(due(sql, now))).await
+        self.read(move |sql| Box::pin(list_due(sql, now))).await
     }
 
     /// Claims the events to post to a webhook now, oldest first. On SQLite a claim is only a read, and events that the
@@ -109,7 +109,7 @@ macro_rules! is_active {
 }
 
 /// Due time of the next event of each enabled webhook: an index lookup for each webhook.
-pub(crate) async fn due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>, StoreError> {
+pub(crate) async fn list_due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>, StoreError> {
     let text = if sql.is_sqlite() {
         // Without `LIMIT -1`, SQLite looks up each due time twice.
         concat!(
@@ -129,7 +129,7 @@ pub(crate) async fn due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>
             is_active!()
         )
     };
-    let rows = sql.query_with_kept_plan(text, &[now.into()]).await?;
+    let rows = sql.query_with_generic_plan(text, &[now.into()]).await?;
     let read = |row: &Row| {
         Ok(WebhookDue {
             server_id: ServerId(row.int(0)?),
@@ -180,7 +180,7 @@ pub(crate) async fn claim(
             joins!(),
             " ORDER BY q.due_at, q.event_id"
         );
-        let until = now.plus(CLAIMED_FOR);
+        let until = now.plus(CLAIM_DURATION);
         let params = [
             server_id.0.into(),
             webhook_id.0.into(),
@@ -192,7 +192,7 @@ pub(crate) async fn claim(
         sql.query(text, &params).await?
     };
     let read = |row: &Row| {
-        Ok(WebhookWork { event: feed_event::read(row)?, attempts: row.int(feed_event::COLUMNS)? as u32 })
+        Ok(WebhookWork { event: feed_event::read(row)?, attempts: row.int(feed_event::COLUMN_COUNT)? as u32 })
     };
     let works: Result<Vec<WebhookWork>, StoreError> = rows.iter().map(read).collect();
     let mut works = works?;
@@ -235,7 +235,7 @@ pub(crate) async fn remove_orphans(
         orphans!(),
         " LIMIT $4)"
     );
-    let params = [server_id.0.into(), webhook_id.0.into(), now.into(), ORPHANS_AT_ONCE.into()];
+    let params = [server_id.0.into(), webhook_id.0.into(), now.into(), ORPHANS_PER_TRANSACTION.into()];
     sql.execute(text, &params).await
 }
 

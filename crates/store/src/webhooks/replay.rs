@@ -9,12 +9,12 @@ use postroad_model::{EventId, EventKind, ServerId, Timestamp, WebhookId};
 use super::endpoints;
 use crate::error::StoreError;
 use crate::sql::Sql;
-use crate::{Described, Result, Store};
+use crate::{ChangeDescription, Result, Store};
 
 /// The id of an event is created at most this long after the event.
 const ID_DELAY_MAX: Duration = Duration::from_hours(1);
 /// Maximum number of events that one call examines.
-const REPLAY_EVENTS: i64 = 500;
+const EVENTS_PER_CALL_MAX: i64 = 500;
 
 /// Events to post to a webhook again.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ pub enum Replay {
 
 /// Progress of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Replayed {
+pub struct ReplayProgress {
     pub events: u64,
     /// The last event examined, if there may be more in the range.
     pub continue_after: Option<EventId>,
@@ -44,13 +44,13 @@ impl Store {
         server_id: ServerId,
         id: WebhookId,
         replay: Replay,
-    ) -> Result<Replayed> {
+    ) -> Result<ReplayProgress> {
         let now = self.clock.now();
         let replayed = self
             .write_described(move |sql| {
                 Box::pin(async move {
                     let replayed = replay_events(sql, server_id, id, replay, now).await?;
-                    Ok((replayed, (replayed.events > 0).then(|| described(replay))))
+                    Ok((replayed, (replayed.events > 0).then(|| description(replay))))
                 })
             })
             .await?;
@@ -60,8 +60,8 @@ impl Store {
 }
 
 /// Description of a replay for the audit log.
-fn described(replay: Replay) -> Described {
-    Described::from_iter(match replay {
+fn description(replay: Replay) -> ChangeDescription {
+    ChangeDescription::from_iter(match replay {
         Replay::Event(id) => vec![("replayed_event".to_owned(), id.0.into())],
         Replay::Between { from, to, .. } => vec![
             ("replayed_from".to_owned(), from.to_rfc3339().into()),
@@ -78,7 +78,7 @@ pub(crate) async fn replay_events(
     webhook_id: WebhookId,
     replay: Replay,
     now: Timestamp,
-) -> Result<Replayed, StoreError> {
+) -> Result<ReplayProgress, StoreError> {
     let webhook = endpoints::find(sql, server_id, webhook_id).await?.ok_or(StoreError::NotFound)?;
     let (rows, continue_after) = match replay {
         Replay::Event(id) => {
@@ -92,7 +92,7 @@ pub(crate) async fn replay_events(
         Replay::Between { from, to, after } => {
             // Ids are created soon after their event.
             let first = first_id_at(from).max(after.0 + 1);
-            let last = first_id_at(to.plus(ID_DELAY_MAX));
+            let end = first_id_at(to.plus(ID_DELAY_MAX));
             let rows = sql
                 .query(
                     "SELECT id, kind FROM events WHERE server_id = $1 AND id >= $2 AND id < $3 AND at >= $4 AND at < $5
@@ -100,14 +100,14 @@ pub(crate) async fn replay_events(
                     &[
                         server_id.0.into(),
                         first.into(),
-                        last.into(),
+                        end.into(),
                         from.into(),
                         to.into(),
-                        REPLAY_EVENTS.into(),
+                        EVENTS_PER_CALL_MAX.into(),
                     ],
                 )
                 .await?;
-            let is_full = rows.len() as i64 == REPLAY_EVENTS;
+            let is_full = rows.len() as i64 == EVENTS_PER_CALL_MAX;
             let last = rows.last().filter(|_| is_full).map(|row| row.int(0).map(EventId)).transpose()?;
             (rows, last)
         }
@@ -129,5 +129,5 @@ pub(crate) async fn replay_events(
         };
         sql.execute(text, &[server_id.0.into(), webhook_id.0.into(), row.int(0)?.into(), now.into()]).await?;
     }
-    Ok(Replayed { events, continue_after })
+    Ok(ReplayProgress { events, continue_after })
 }

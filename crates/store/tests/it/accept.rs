@@ -216,10 +216,10 @@ async fn concurrent_accepts_are_all_stored(fixture: Fixture) {
 }
 
 async fn caller_that_disconnects_leaves_no_partial_send(fixture: Fixture) {
-    for patience_us in [0, 0, 0, 50, 100, 500, 1_000, 2_000, 5_000] {
+    for timeout_us in [0, 0, 0, 50, 100, 500, 1_000, 2_000, 5_000] {
         for addresses in [&["ann@example.com"][..], &["ann@example.com", "bob@example.com"]] {
             let accept = fixture.store.accept(fixture.send_to(addresses));
-            let _ = tokio::time::timeout(Duration::from_micros(patience_us), accept).await;
+            let _ = tokio::time::timeout(Duration::from_micros(timeout_us), accept).await;
         }
     }
     // This send is committed after everything that was begun before it.

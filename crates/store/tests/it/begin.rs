@@ -2,7 +2,7 @@
 
 use postroad_model::{DomainName, MessageId, ServerId, Status, SuppressionReason, Timestamp};
 use postroad_store::{
-    Begin, Begun, ClaimSkips, InitialState, NewSuppression, NewTrackingEvent, TrackingEventKind,
+    BeginRequest, BeginResult, ClaimSkips, InitialState, NewSuppression, NewTrackingEvent, TrackingEventKind,
 };
 use postroad_testkit::eventually_within;
 
@@ -10,44 +10,45 @@ use crate::counting::rules;
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
-    claimed_message_may_go_once,
-    begun_message_comes_with_all_it_needs,
-    message_that_is_not_claimed_is_gone,
+    claimed_message_is_begun_once,
+    begin_returns_the_whole_message,
+    begin_of_an_unclaimed_message_finds_it_gone,
     batch_is_answered_one_by_one,
     recipient_suppressed_since_the_accept_is_reported,
     recipient_whose_suppression_was_erased_is_reported,
     fresh_message_is_read_again_when_an_address_was_suppressed_since,
     late_suppressions_apply_to_messages_accepted_before,
-    expired_suppression_stops_nothing,
-    soft_failure_that_is_kept_may_go_again,
+    expired_suppression_is_not_reported,
+    soft_failure_that_keeps_its_claim_is_begun_again,
     message_of_a_begin_that_timed_out_can_be_released_and_begun_again,
 );
 
-fn begin(server_id: ServerId, message_id: MessageId, due_at: Timestamp) -> Begin {
-    Begin { server_id, message_id, due_at, needs_message: true }
+fn begin(server_id: ServerId, message_id: MessageId, due_at: Timestamp) -> BeginRequest {
+    BeginRequest { server_id, message_id, due_at, needs_message: true }
 }
 
-async fn begin_one(fixture: &Fixture, entry: Begin) -> Begun {
+async fn begin_one(fixture: &Fixture, entry: BeginRequest) -> BeginResult {
     fixture.store.begin(vec![entry]).await.expect("the store works").remove(0)
 }
 
-async fn claimed_message_may_go_once(fixture: Fixture) {
+async fn claimed_message_is_begun_once(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
     let entry = begin(fixture.server, id, fixture.now());
-    assert!(matches!(begin_one(&fixture, entry.clone()).await, Begun::Go(Some(_))));
-    assert!(matches!(begin_one(&fixture, entry.clone()).await, Begun::Gone), "it was begun before");
-    fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
-    assert!(matches!(begin_one(&fixture, entry.clone()).await, Begun::Gone), "it is not claimed");
+    assert!(matches!(begin_one(&fixture, entry.clone()).await, BeginResult::Go(Some(_))));
+    assert!(matches!(begin_one(&fixture, entry.clone()).await, BeginResult::Gone), "it was begun before");
+    fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
+    assert!(matches!(begin_one(&fixture, entry.clone()).await, BeginResult::Gone), "it is not claimed");
     fixture.claim_due().await;
     assert!(
-        matches!(begin_one(&fixture, entry).await, Begun::Go(Some(_))),
+        matches!(begin_one(&fixture, entry).await, BeginResult::Go(Some(_))),
         "it may go again after a new claim"
     );
 }
 
-async fn begun_message_comes_with_all_it_needs(fixture: Fixture) {
+async fn begin_returns_the_whole_message(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
-    let Begun::Go(Some(begun)) = begin_one(&fixture, begin(fixture.server, id, fixture.now())).await else {
+    let BeginResult::Go(Some(begun)) = begin_one(&fixture, begin(fixture.server, id, fixture.now())).await
+    else {
         panic!("it may go");
     };
     let found = fixture.message(id).await;
@@ -55,16 +56,19 @@ async fn begun_message_comes_with_all_it_needs(fixture: Fixture) {
     assert_eq!((begun.id, begun.status, begun.rcpt_to.as_str()), (id, Status::Pending, "ann@example.com"));
 }
 
-async fn message_that_is_not_claimed_is_gone(fixture: Fixture) {
+async fn begin_of_an_unclaimed_message_finds_it_gone(fixture: Fixture) {
     let free = fixture.accept(fixture.send_to(&["bob@example.com"])).await[0];
-    assert!(matches!(begin_one(&fixture, begin(fixture.server, free, fixture.now())).await, Begun::Gone));
+    assert!(matches!(
+        begin_one(&fixture, begin(fixture.server, free, fixture.now())).await,
+        BeginResult::Gone
+    ));
     let id = fixture.accept_and_claim().await;
     let other_time = begin(fixture.server, id, fixture.in_secs(1));
-    assert!(matches!(begin_one(&fixture, other_time).await, Begun::Gone), "it is due at another time");
+    assert!(matches!(begin_one(&fixture, other_time).await, BeginResult::Gone), "it is due at another time");
     let foreign = begin(fixture.other_server, id, fixture.now());
-    assert!(matches!(begin_one(&fixture, foreign).await, Begun::Gone));
+    assert!(matches!(begin_one(&fixture, foreign).await, BeginResult::Gone));
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
-    assert!(matches!(begin_one(&fixture, begin(fixture.server, id, fixture.now())).await, Begun::Gone));
+    assert!(matches!(begin_one(&fixture, begin(fixture.server, id, fixture.now())).await, BeginResult::Gone));
 }
 
 async fn batch_is_answered_one_by_one(fixture: Fixture) {
@@ -73,12 +77,12 @@ async fn batch_is_answered_one_by_one(fixture: Fixture) {
     let batch = vec![
         begin(fixture.server, first, now),
         begin(fixture.server, MessageId(1), now),
-        Begin { needs_message: false, ..begin(fixture.server, second, now) },
+        BeginRequest { needs_message: false, ..begin(fixture.server, second, now) },
         begin(fixture.server, first, now),
     ];
     let begun = fixture.store.begin(batch).await.expect("the store works");
-    assert!(matches!(&begun[0], Begun::Go(Some(message)) if message.id == first), "{begun:?}");
-    assert!(matches!(begun[1..], [Begun::Gone, Begun::Go(None), Begun::Gone]), "{begun:?}");
+    assert!(matches!(&begun[0], BeginResult::Go(Some(message)) if message.id == first), "{begun:?}");
+    assert!(matches!(begun[1..], [BeginResult::Gone, BeginResult::Go(None), BeginResult::Gone]), "{begun:?}");
     assert!(fixture.store.begin(Vec::new()).await.expect("the store works").is_empty());
 }
 
@@ -100,9 +104,9 @@ async fn recipient_suppressed_since_the_accept_is_reported(fixture: Fixture) {
     let added = added.expect("the store works");
     let batch = ids.iter().map(|id| begin(fixture.server, *id, fixture.now())).collect();
     let begun = fixture.store.begin(batch).await.expect("the store works");
-    let Begun::Suppressed(message, found) = &begun[0] else { panic!("{begun:?}") };
+    let BeginResult::Suppressed(message, found) = &begun[0] else { panic!("{begun:?}") };
     assert_eq!((message.id, found), (ids[0], &added));
-    assert!(matches!(begun[1], Begun::Go(Some(_))));
+    assert!(matches!(begun[1], BeginResult::Go(Some(_))));
     assert!(fixture.finish(fixture.outcome(ids[0], Status::Held)).await);
     assert_eq!(fixture.message(ids[0]).await.status, Status::Held);
 }
@@ -115,18 +119,18 @@ async fn recipient_whose_suppression_was_erased_is_reported(fixture: Fixture) {
     fixture.store.erase_address(fixture.server, address.into(), &rules()).await.expect("the store works");
     let batch = ids.iter().map(|id| begin(fixture.server, *id, fixture.now())).collect();
     let begun = fixture.store.begin(batch).await.expect("the store works");
-    assert!(matches!(begun[..], [Begun::Suppressed(..), Begun::Go(Some(_))]), "{begun:?}");
+    assert!(matches!(begun[..], [BeginResult::Suppressed(..), BeginResult::Go(Some(_))]), "{begun:?}");
 }
 
 async fn fresh_message_is_read_again_when_an_address_was_suppressed_since(fixture: Fixture) {
-    let fresh = |server_id, id| Begin { needs_message: false, ..begin(server_id, id, fixture.now()) };
+    let fresh = |server_id, id| BeginRequest { needs_message: false, ..begin(server_id, id, fixture.now()) };
     let ids =
         fixture.accept(fixture.send_to(&["Ann@example.com", "bob@example.com", "cid@example.com"])).await;
     let state = InitialState::Pending;
     let other = fixture.send(fixture.other_server, &["ann@example.com"], state, b"Subject: a\r\n\r\n");
     let other = fixture.accept(other).await[0];
     fixture.claim_due().await;
-    assert!(matches!(begin_one(&fixture, fresh(fixture.server, ids[2])).await, Begun::Go(None)));
+    assert!(matches!(begin_one(&fixture, fresh(fixture.server, ids[2])).await, BeginResult::Go(None)));
     let added = fixture.store.add_suppression(fixture.server, suppression("ann@example.com", None)).await;
     let added = added.expect("the store works");
     let batch = vec![
@@ -135,13 +139,13 @@ async fn fresh_message_is_read_again_when_an_address_was_suppressed_since(fixtur
         fresh(fixture.other_server, other),
     ];
     let begun = fixture.store.begin(batch).await.expect("the store works");
-    assert!(matches!(&begun[0], Begun::Suppressed(_, found) if *found == added), "{begun:?}");
-    assert!(matches!(begun[1..], [Begun::Go(Some(_)), Begun::Go(None)]), "{begun:?}");
+    assert!(matches!(&begun[0], BeginResult::Suppressed(_, found) if *found == added), "{begun:?}");
+    assert!(matches!(begun[1..], [BeginResult::Go(Some(_)), BeginResult::Go(None)]), "{begun:?}");
     // The recipient of a message that is accepted later is checked when it is accepted, so the message is not read.
     fixture.clock.advance(std::time::Duration::from_secs(30));
     let later = fixture.accept(fixture.send_to(&["dan@example.com"])).await[0];
     fixture.claim_due().await;
-    assert!(matches!(begin_one(&fixture, fresh(fixture.server, later)).await, Begun::Go(None)));
+    assert!(matches!(begin_one(&fixture, fresh(fixture.server, later)).await, BeginResult::Go(None)));
 }
 
 async fn late_suppressions_apply_to_messages_accepted_before(fixture: Fixture) {
@@ -159,11 +163,11 @@ async fn late_suppressions_apply_to_messages_accepted_before(fixture: Fixture) {
     };
     // The store was unavailable for a while; a message is accepted before the outcome is stored.
     fixture.clock.advance(std::time::Duration::from_mins(5));
-    let fresh = |id| Begin { needs_message: false, ..begin(fixture.server, id, fixture.now()) };
+    let fresh = |id| BeginRequest { needs_message: false, ..begin(fixture.server, id, fixture.now()) };
     let ids = fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     fixture.claim_due().await;
     assert!(fixture.finish(outcome).await);
-    assert!(matches!(begin_one(&fixture, fresh(ids[0])).await, Begun::Suppressed(..)));
+    assert!(matches!(begin_one(&fixture, fresh(ids[0])).await, BeginResult::Suppressed(..)));
     fixture.clock.advance(std::time::Duration::from_mins(5));
     let ids = fixture.accept(fixture.send_to(&["bob@example.com"])).await;
     fixture.claim_due().await;
@@ -173,10 +177,10 @@ async fn late_suppressions_apply_to_messages_accepted_before(fixture: Fixture) {
         .record_tracking_events(vec![unsubscribed], simulator)
         .await
         .expect("tracking events can be written");
-    assert!(matches!(begin_one(&fixture, fresh(ids[0])).await, Begun::Suppressed(..)));
+    assert!(matches!(begin_one(&fixture, fresh(ids[0])).await, BeginResult::Suppressed(..)));
 }
 
-async fn expired_suppression_stops_nothing(fixture: Fixture) {
+async fn expired_suppression_is_not_reported(fixture: Fixture) {
     let new = suppression("ann@example.com", Some(fixture.now()));
     fixture.store.add_suppression(fixture.server, new).await.expect("the store works");
     let other = suppression("ann@example.com", None);
@@ -184,11 +188,11 @@ async fn expired_suppression_stops_nothing(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
     assert!(matches!(
         begin_one(&fixture, begin(fixture.server, id, fixture.now())).await,
-        Begun::Go(Some(_))
+        BeginResult::Go(Some(_))
     ));
 }
 
-async fn soft_failure_that_is_kept_may_go_again(fixture: Fixture) {
+async fn soft_failure_that_keeps_its_claim_is_begun_again(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
     begin_one(&fixture, begin(fixture.server, id, fixture.now())).await;
     let mut outcome = fixture.outcome(id, Status::SoftFail);
@@ -199,8 +203,8 @@ async fn soft_failure_that_is_kept_may_go_again(fixture: Fixture) {
         fixture.store.claim(due_at, 10, ClaimSkips::default()).await.expect("it works").is_empty(),
         "it is ours"
     );
-    assert!(matches!(begin_one(&fixture, begin(fixture.server, id, fixture.now())).await, Begun::Gone));
-    let Begun::Go(Some(message)) = begin_one(&fixture, begin(fixture.server, id, due_at)).await else {
+    assert!(matches!(begin_one(&fixture, begin(fixture.server, id, fixture.now())).await, BeginResult::Gone));
+    let BeginResult::Go(Some(message)) = begin_one(&fixture, begin(fixture.server, id, due_at)).await else {
         panic!("it may go");
     };
     assert_eq!((message.status, message.next_attempt_at), (Status::SoftFail, Some(due_at)));
@@ -209,20 +213,23 @@ async fn soft_failure_that_is_kept_may_go_again(fixture: Fixture) {
 }
 
 async fn message_of_a_begin_that_timed_out_can_be_released_and_begun_again(fixture: Fixture) {
-    for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600] {
+    for timeout_us in [0, 20, 50, 100, 200, 400, 800, 1_600] {
         let id = fixture.accept_and_claim().await;
         let entries = vec![begin(fixture.server, id, fixture.now())];
-        let patience = std::time::Duration::from_micros(patience_us);
-        let _ = tokio::time::timeout(patience, fixture.store.begin(entries)).await;
+        let timeout = std::time::Duration::from_micros(timeout_us);
+        let _ = tokio::time::timeout(timeout, fixture.store.begin(entries)).await;
         // Whether it was begun or not, the claim is ours: the message can be released and begun again.
-        fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+        fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
         eventually_within(std::time::Duration::from_secs(5), async || {
             fixture.claim_due().await;
-            if matches!(begin_one(&fixture, begin(fixture.server, id, fixture.now())).await, Begun::Go(_)) {
+            if matches!(
+                begin_one(&fixture, begin(fixture.server, id, fixture.now())).await,
+                BeginResult::Go(_)
+            ) {
                 return Ok(());
             }
-            fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
-            Err(format!("not begun after {patience_us} us"))
+            fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
+            Err(format!("not begun after {timeout_us} us"))
         })
         .await;
         assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);

@@ -59,7 +59,7 @@ async fn damaged_size_is_an_error_not_a_crash(fixture: Fixture) {
 }
 
 #[tokio::test]
-async fn files_that_no_row_names_are_swept_at_start() {
+async fn files_that_no_row_names_are_removed_at_start() {
     let fixture = Fixture::sqlite().await;
     let message = incompressible(100_000);
     let send = fixture.send(fixture.server, &["ann@example.com"], InitialState::Pending, &message);

@@ -49,7 +49,7 @@ async fn messages_that_were_due_a_day_ahead_are_due_again(fixture: Fixture) {
     let scheduled = fixture.accept(send).await[0];
     // `create_soft_failed` claims every message that is due.
     let also_claimed = vec![(fixture.server, before), (fixture.server, fresh)];
-    fixture.store.release(also_claimed).await.expect("the store works");
+    fixture.store.release_claims(also_claimed).await.expect("the store works");
     fixture.clock.set(right.plus(Duration::from_secs(5)));
     assert!(fixture.store.is_clock_behind());
     let changed = fixture.store.correct_due_times(PAUSE_MAX).await.expect("the store works");
@@ -72,7 +72,7 @@ async fn claimed_messages_keep_their_due_time(fixture: Fixture) {
     let due_at = fixture.now();
     fixture.clock.set(right);
     assert_eq!(fixture.store.correct_due_times(PAUSE_MAX).await.expect("the store works"), 0);
-    let sent = Outcome { claimed_for: Some(due_at), ..fixture.outcome(id, Status::Sent) };
+    let sent = Outcome { claimed_due_at: Some(due_at), ..fixture.outcome(id, Status::Sent) };
     assert!(fixture.finish(sent).await, "whoever has it can settle it");
 }
 
@@ -215,7 +215,7 @@ async fn assert_waits_until(fixture: &Fixture, id: postroad_model::MessageId, se
 
 async fn a_message_that_was_due_before_its_send_at_is_scheduled_again(fixture: Fixture) {
     let (id, send_at) = accept_and_promote_too_early(&fixture).await;
-    fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+    fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
     assert_eq!(fixture.store.correct_due_times(PAUSE_MAX).await.expect("the store works"), 1);
     assert_waits_until(&fixture, id, send_at).await;
 }

@@ -6,18 +6,18 @@ use std::time::Duration;
 use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status};
 use postroad_store::{
     Breakdown, ClaimSkips, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, InitialState,
-    LABELS_MAX, Metric, NewEvent, NewSend, Outcome, Sums,
+    LIMITED_VALUES_MAX, Metric, NewEvent, NewSend, Outcome, Sums,
 };
 use postroad_testkit::{eventually, eventually_within};
 
 use crate::domains::{
-    ACCOUNTS_BEFORE, BEFORE_BATCHES, BEFORE_DELIVERY_POLICY, BEFORE_SEARCH, DOMAINS_BEFORE_POSTGRES,
-    DOMAINS_BEFORE_SQLITE, undo_setup_changes,
+    DOMAINS_V19_POSTGRES, DOMAINS_V19_SQLITE, UNDO_ACCOUNTS, UNDO_BATCHES, UNDO_DELIVERY_POLICY, UNDO_SEARCH,
+    undo_setup_changes,
 };
 use crate::fixture::{EngineFiles, Fixture, on_both_engines, simulator};
 
 on_both_engines!(
-    events_are_counted_where_they_belong,
+    events_are_counted_in_every_grain_and_breakdown,
     an_event_counts_once_when_several_nodes_count_it,
     a_message_held_twice_counts_once,
     tests_and_the_simulator_do_not_count,
@@ -132,7 +132,7 @@ const REFUSED: (Status, EventKind, &str) =
     (Status::HardFail, EventKind::Bounced, r#"{"attempt": ATTEMPT, "bounce": {"kind": "sync"}}"#);
 const SUPPRESSED: (Status, EventKind, &str) = (Status::Held, EventKind::Held, r#"{"reason": "suppressed"}"#);
 
-async fn events_are_counted_where_they_belong(fixture: Fixture) {
+async fn events_are_counted_in_every_grain_and_breakdown(fixture: Fixture) {
     let started = fixture.now();
     accept_and_settle(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELAYED, DELIVERED])
         .await;
@@ -348,12 +348,12 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     fixture.accept(tagged("")).await;
     count_all_events(&fixture).await;
     // Further tags, until only one more fits; their counts do not matter here.
-    let (server, taken) = (fixture.server, LABELS_MAX - 2);
+    let (server, tag_count) = (fixture.server, LIMITED_VALUES_MAX - 2);
     let number = match fixture.engine_files {
         EngineFiles::Sqlite(_) => {
-            format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {taken})")
+            format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {tag_count})")
         }
-        EngineFiles::Postgres(_) => format!("WITH n(i) AS (SELECT generate_series(1, {taken}))"),
+        EngineFiles::Postgres(_) => format!("WITH n(i) AS (SELECT generate_series(1, {tag_count}))"),
     };
     let columns = "server_id, id, shape, domain, tag, provider, template, pool_id, credential_id, last_day";
     fixture
@@ -390,7 +390,7 @@ async fn a_removed_set_is_created_again(fixture: Fixture) {
     for grain in Grain::ALL {
         fixture.store.remove_old_counters(grain, before).await.expect("the store answers");
     }
-    fixture.store.remove_old_days(before).await.expect("the store answers");
+    fixture.store.remove_old_day_counts(before).await.expect("the store answers");
     assert!(sets(&fixture, Breakdown::Full).await.is_empty());
     fixture.accept(send(&fixture, "a@one.example", |_| {})).await;
     count_all_events(&fixture).await;
@@ -429,7 +429,7 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
 }
 
 /// Replaces the tables of counters by those of version 8, as far as migration 9 needs them.
-const TABLES_BEFORE: &str = "DROP TABLE counters; CREATE TABLE counters (at BIGINT);
+const COUNTER_TABLES_V8: &str = "DROP TABLE counters; CREATE TABLE counters (at BIGINT);
     DROP TABLE counter_dimensions; CREATE TABLE counter_dimensions (id BIGINT);
     DROP TABLE recipient_domains; CREATE TABLE recipient_domain_days (day BIGINT)";
 
@@ -437,11 +437,11 @@ async fn counts_of_an_earlier_version_are_counted_again(fixture: Fixture) {
     accept_and_settle(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELIVERED]).await;
     count_all_events(&fixture).await;
     let counted = total(&fixture).await;
-    fixture.execute(TABLES_BEFORE).await;
+    fixture.execute(COUNTER_TABLES_V8).await;
     // Undoes the later migrations too, so that they can run again.
     undo_setup_changes(&fixture).await;
-    fixture.execute(BEFORE_SEARCH).await;
-    fixture.execute(BEFORE_BATCHES).await;
+    fixture.execute(UNDO_SEARCH).await;
+    fixture.execute(UNDO_BATCHES).await;
     let back_to_8: &[&str] = match fixture.engine_files {
         EngineFiles::Sqlite(_) => &[
             "DROP INDEX queue_scheduled; DROP INDEX queue_by_expiry; ALTER TABLE queue DROP COLUMN scheduled",
@@ -460,9 +460,9 @@ async fn counts_of_an_earlier_version_are_counted_again(fixture: Fixture) {
                 bounced INTEGER NOT NULL, complained INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (source_id, day)) WITHOUT ROWID",
             "DROP TABLE pacing_notes",
             "DROP TABLE template_versions; DROP TABLE templates",
-            BEFORE_DELIVERY_POLICY,
-            ACCOUNTS_BEFORE,
-            DOMAINS_BEFORE_SQLITE,
+            UNDO_DELIVERY_POLICY,
+            UNDO_ACCOUNTS,
+            DOMAINS_V19_SQLITE,
             "PRAGMA user_version = 8",
         ],
         EngineFiles::Postgres(_) => &[
@@ -480,9 +480,9 @@ async fn counts_of_an_earlier_version_are_counted_again(fixture: Fixture) {
             "ALTER TABLE source_days DROP COLUMN provider; ALTER TABLE source_days ADD PRIMARY KEY (source_id, day)",
             "DROP TABLE pacing_notes",
             "DROP TABLE template_versions; DROP TABLE templates",
-            BEFORE_DELIVERY_POLICY,
-            ACCOUNTS_BEFORE,
-            DOMAINS_BEFORE_POSTGRES,
+            UNDO_DELIVERY_POLICY,
+            UNDO_ACCOUNTS,
+            DOMAINS_V19_POSTGRES,
             "DROP FUNCTION event_xact, settled_xact CASCADE",
             "DELETE FROM schema_version WHERE version > 8",
         ],

@@ -216,21 +216,21 @@ async fn source_days_are_read_page_by_page(fixture: Fixture) {
         assert!(fixture.finish(Outcome { source_id: Some(source), ..fixture.outcome(id, status) }).await);
         fixture.clock.advance(Duration::from_hours(24));
     }
-    let days = store.source_days(source, None, 10).await.expect("the store works");
+    let days = store.list_source_days(source, None, 10).await.expect("the store works");
     let counts: Vec<_> =
         days.iter().map(|day| (day.day.to_rfc3339(), day.counts.sent, day.counts.bounced)).collect();
     assert_eq!(
         counts,
         [("2026-11-16T00:00:00Z".to_owned(), 0, 1), ("2026-11-15T00:00:00Z".to_owned(), 1, 0)]
     );
-    let first = store.source_days(source, None, 1).await.expect("the store works");
+    let first = store.list_source_days(source, None, 1).await.expect("the store works");
     assert_eq!(first, days[..1]);
     let after = Some((days[0].day, days[0].provider.clone()));
-    assert_eq!(store.source_days(source, after, 10).await.expect("the store works"), days[1..]);
+    assert_eq!(store.list_source_days(source, after, 10).await.expect("the store works"), days[1..]);
     fixture.clock.set(fixture.now().minus(Duration::from_hours(1)));
     let today = &store.delivery_setup(None).await.expect("the store works").sources[0];
     assert_eq!((today.sent_today, today.bounced_today), (0, 1));
-    assert!(store.source_days(SourceId(99), None, 10).await.expect("the store works").is_empty());
+    assert!(store.list_source_days(SourceId(99), None, 10).await.expect("the store works").is_empty());
 }
 
 async fn sources_are_counted_by_provider(fixture: Fixture) {
@@ -255,7 +255,7 @@ async fn sources_are_counted_by_provider(fixture: Fixture) {
     let today = &store.delivery_setup(None).await.expect("the store works").sources[0];
     assert_eq!((today.sent_today, today.bounced_today), (3, 1));
     assert_eq!(today.today_by_provider, by_provider);
-    let days = store.source_days(source, None, 10).await.expect("the store works");
+    let days = store.list_source_days(source, None, 10).await.expect("the store works");
     let days: Vec<_> = days.into_iter().map(|day| (day.provider, day.counts)).collect();
     assert_eq!(days, by_provider);
 }
@@ -393,9 +393,9 @@ async fn first_value_of_a_setting_wins(fixture: Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..10 {
         let store = fixture.store.clone();
-        tasks.spawn(
-            async move { store.setting_or_insert("secret", format!("s{n}")).await.expect("it works") },
-        );
+        tasks.spawn(async move {
+            store.find_or_insert_setting("secret", format!("s{n}")).await.expect("it works")
+        });
     }
     let values = tasks.join_all().await;
     assert!(values.iter().all(|value| *value == values[0]), "{values:?}");

@@ -20,7 +20,7 @@ fn name(text: &str) -> DomainName {
     DomainName::parse(text).expect("a name")
 }
 
-fn own() -> DomainName {
+fn own_domain() -> DomainName {
     name("mail.example.test")
 }
 
@@ -63,7 +63,7 @@ async fn reports_are_kept_once_and_summed_up(fixture: Fixture) {
     ];
     assert_eq!(shown, expected);
     assert_eq!((sums[1].total, sums[1].passed, sums[1].begin), (8, 7, first.begin));
-    let one = fixture.store.sum_up_domain_reports(Some(own())).await.expect("the store works");
+    let one = fixture.store.sum_up_domain_reports(Some(own_domain())).await.expect("the store works");
     assert_eq!(one, sums[..1]);
     let listed = fixture.store.list_domain_reports(name(domain), 10).await.expect("the store works");
     assert_eq!(listed.len(), 4);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use postroad_model::{AccountId, DomainId, DomainKeyId, DomainName, EventKind, ServerId};
 use postroad_store::{
     Domain, DomainCheck, DomainFilter, DomainOwner, DomainScope, DomainTracking, KeyAlgorithm, KeyState,
-    NewDomain, NewSource, SourcesFor, Store, StoreError, VerifiedBy,
+    NewDomain, NewSource, SourceScope, Store, StoreError, VerifiedBy,
 };
 use serde_json::{Value, json};
 
@@ -32,19 +32,19 @@ on_both_engines! {
     verified_domain_has_its_signing_keys,
     return_path_and_tracking_host_follow_their_aliases,
     a_domain_is_checked_by_one_node_only,
-    accounts_take_turns_with_their_checks,
+    due_checks_are_claimed_from_each_account_in_rounds,
     checks_by_hand_are_limited_in_frequency,
     domains_of_an_earlier_version_stay_verified_and_keep_their_keys,
 }
 
 /// Undoes migrations 28 and 29, and the indexes of reports by age.
-pub(crate) const BEFORE_DELIVERY_POLICY: &str =
+pub(crate) const UNDO_DELIVERY_POLICY: &str =
     "DROP INDEX domain_reports_by_age; DROP INDEX domain_reports_by_domain_age;
     DROP INDEX servers_by_pool; DROP INDEX pools_by_account; ALTER TABLE pools DROP COLUMN account_id;
     ALTER TABLE deliveries DROP COLUMN tls_policy; ALTER TABLE deliveries DROP COLUMN dkim";
 
 /// Undoes the migrations of accounts and of people, and parts of later ones.
-pub(crate) const ACCOUNTS_BEFORE: &str =
+pub(crate) const UNDO_ACCOUNTS: &str =
     "DROP INDEX accounts_by_name; DROP INDEX accounts_deleted; DROP INDEX accounts_suspended; DROP INDEX servers_by_name;
     DROP INDEX servers_deleted; DROP INDEX servers_deleted_by_account; DROP INDEX servers_suspended;
     DROP INDEX servers_suspended_by_account; DROP INDEX credentials_revoked; DROP INDEX credentials_revoked_by_account;
@@ -73,7 +73,7 @@ pub(crate) const ACCOUNTS_BEFORE: &str =
     ALTER TABLE servers DROP COLUMN account_retention_messages_ceiling";
 
 /// Undoes migration 22, and the migration of releases and reschedules.
-pub(crate) const BEFORE_BATCHES: &str =
+pub(crate) const UNDO_BATCHES: &str =
     "DROP INDEX IF EXISTS queue_free_by_server; DROP INDEX queue_scheduled_by_server_due;
     ALTER TABLE queue DROP COLUMN released_at; ALTER TABLE messages DROP COLUMN rescheduled; DROP INDEX sends_by_batch; ALTER TABLE sends DROP COLUMN batch_id;
     ALTER TABLE messages DROP COLUMN send_at";
@@ -97,25 +97,26 @@ pub(crate) async fn undo_setup_changes(fixture: &Fixture) {
 }
 
 /// Undoes the migrations of search and jobs.
-pub(crate) const BEFORE_SEARCH: &str = "DROP TABLE jobs; DROP INDEX messages_by_rare_status; DROP TABLE search_postings; DROP TABLE search_blocks";
+pub(crate) const UNDO_SEARCH: &str = "DROP TABLE jobs; DROP INDEX messages_by_rare_status; DROP TABLE search_postings; DROP TABLE search_blocks";
 
 /// Replaces the tables of domains by the one of version 19.
-pub(crate) const DOMAINS_BEFORE_SQLITE: &str = "DROP TABLE former_tracking_hosts; DROP TABLE domain_keys; DROP TABLE domains;
+pub(crate) const DOMAINS_V19_SQLITE: &str = "DROP TABLE former_tracking_hosts; DROP TABLE domain_keys; DROP TABLE domains;
     CREATE TABLE domains (id INTEGER PRIMARY KEY AUTOINCREMENT, server_id INTEGER NOT NULL REFERENCES servers (id),
         name TEXT NOT NULL, verified_at INTEGER, dkim_selector TEXT NOT NULL, dkim_private_key BLOB NOT NULL,
         dkim_public_key BLOB NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
         dkim_ed25519_selector TEXT, dkim_ed25519_private_key BLOB, dkim_ed25519_public_key BLOB,
         track_opens INTEGER, track_clicks INTEGER, track_host TEXT, UNIQUE (server_id, name));
     CREATE INDEX domains_by_track_host ON domains (track_host) WHERE track_host IS NOT NULL";
+
 /// Undoes the migration that added dimensions of attempts to the counters.
-const COUNTERS_BEFORE: &str = "DROP INDEX counter_dimensions_by_value;
+const UNDO_ATTEMPT_DIMENSIONS: &str = "DROP INDEX counter_dimensions_by_value;
     ALTER TABLE counter_dimensions DROP COLUMN bounce_class;
     ALTER TABLE counter_dimensions DROP COLUMN source_ip;
     ALTER TABLE counter_dimensions DROP COLUMN tls_version;
     CREATE UNIQUE INDEX counter_dimensions_by_value ON counter_dimensions (server_id, shape, domain)";
 
-/// `DOMAINS_BEFORE_SQLITE` for PostgreSQL; also restores the unique names of accounts.
-pub(crate) const DOMAINS_BEFORE_POSTGRES: &str =
+/// `DOMAINS_V19_SQLITE` for PostgreSQL; also restores the unique names of accounts.
+pub(crate) const DOMAINS_V19_POSTGRES: &str =
     "ALTER TABLE accounts ADD CONSTRAINT accounts_name_key UNIQUE (name); DROP TABLE former_tracking_hosts; DROP TABLE domain_keys; DROP TABLE domains;
     CREATE TABLE domains (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         server_id BIGINT NOT NULL REFERENCES servers (id),
@@ -250,14 +251,14 @@ async fn an_accounts_domain_is_for_all_its_servers_and_for_nobody_else(fixture: 
     assert_eq!(usable(fixture.other_server).await, [of_account.id]);
     assert_eq!(usable(foreign).await, []);
     let owned = async |owner, text: &str| {
-        let owned = store.survey_domain_owner(owner, name(text), 5).await.expect("the store works");
+        let owned = store.read_owner_domains(owner, name(text), 5).await.expect("the store works");
         (owned.account_id == fixture.account, owned.count, owned.has_name)
     };
     assert_eq!(owned(owner, "acme.example").await, (true, 1, true));
     assert_eq!(owned(DomainOwner::Server(fixture.server), "acme.example").await, (true, 1, true));
     assert_eq!(owned(DomainOwner::Server(fixture.server), "other.example").await, (true, 1, false));
     assert_eq!(owned(DomainOwner::Server(foreign), "acme.example").await, (false, 0, false));
-    let nobody = store.survey_domain_owner(DomainOwner::Server(ServerId(99)), name("x.example"), 5).await;
+    let nobody = store.read_owner_domains(DomainOwner::Server(ServerId(99)), name("x.example"), 5).await;
     assert!(matches!(nobody, Err(StoreError::NotFound)));
 }
 
@@ -591,7 +592,7 @@ async fn sources_of_a_server_an_account_and_all_servers_are_listed(fixture: Fixt
         let sources = senders.sources.iter().map(|source| source.address.to_string()).collect::<Vec<_>>();
         (sources.join(" "), senders.uses_system_address)
     };
-    let (server, other) = (SourcesFor::Server(fixture.server), SourcesFor::Server(fixture.other_server));
+    let (server, other) = (SourceScope::Server(fixture.server), SourceScope::Server(fixture.other_server));
     assert_eq!(addresses(server).await, (String::new(), true));
     let pool = async |pool: &str, shared, address: &str| {
         let id = store.create_pool(pool.into(), shared).await.expect("the name is free").id;
@@ -610,11 +611,11 @@ async fn sources_of_a_server_an_account_and_all_servers_are_listed(fixture: Fixt
     by_operator::set_pool(store, fixture.server, Some(own)).await.expect("it is there");
     assert_eq!(addresses(server).await, ("192.0.2.1".to_owned(), false));
     assert_eq!(addresses(other).await, (String::new(), true));
-    assert_eq!(addresses(SourcesFor::Account(fixture.account)).await, ("192.0.2.1".to_owned(), true));
+    assert_eq!(addresses(SourceScope::Account(fixture.account)).await, ("192.0.2.1".to_owned(), true));
     pool("shared", true, "192.0.2.2").await;
     assert_eq!(addresses(server).await, ("192.0.2.1 192.0.2.2".to_owned(), false));
     assert_eq!(addresses(other).await, ("192.0.2.2".to_owned(), false));
-    assert_eq!(addresses(SourcesFor::All).await, ("192.0.2.1 192.0.2.2".to_owned(), false));
+    assert_eq!(addresses(SourceScope::All).await, ("192.0.2.1 192.0.2.2".to_owned(), false));
 }
 
 type Claimed = Result<Vec<(DomainId, AccountId)>, StoreError>;
@@ -662,7 +663,7 @@ async fn a_domain_is_checked_by_one_node_only(fixture: Fixture) {
     assert_eq!(claim_all(&second).await, 20);
 }
 
-async fn accounts_take_turns_with_their_checks(fixture: Fixture) {
+async fn due_checks_are_claimed_from_each_account_in_rounds(fixture: Fixture) {
     let store = &fixture.store;
     for number in 0..30 {
         let new = fixture.new_domain(&format!("d{number}.example"));
@@ -698,13 +699,13 @@ async fn domains_of_an_earlier_version_stay_verified_and_keep_their_keys(fixture
     let server = fixture.server.0;
     let is_sqlite = matches!(fixture.engine_files, EngineFiles::Sqlite(_));
     undo_setup_changes(&fixture).await;
-    fixture.execute(BEFORE_SEARCH).await;
-    fixture.execute(BEFORE_BATCHES).await;
+    fixture.execute(UNDO_SEARCH).await;
+    fixture.execute(UNDO_BATCHES).await;
     fixture.execute("DROP TABLE template_versions; DROP TABLE templates").await;
-    fixture.execute(COUNTERS_BEFORE).await;
-    fixture.execute(BEFORE_DELIVERY_POLICY).await;
-    fixture.execute(ACCOUNTS_BEFORE).await;
-    fixture.execute(if is_sqlite { DOMAINS_BEFORE_SQLITE } else { DOMAINS_BEFORE_POSTGRES }).await;
+    fixture.execute(UNDO_ATTEMPT_DIMENSIONS).await;
+    fixture.execute(UNDO_DELIVERY_POLICY).await;
+    fixture.execute(UNDO_ACCOUNTS).await;
+    fixture.execute(if is_sqlite { DOMAINS_V19_SQLITE } else { DOMAINS_V19_POSTGRES }).await;
     let blob = |hex: &str| if is_sqlite { format!("x'{hex}'") } else { format!("'\\x{hex}'") };
     let insert = format!(
         "INSERT INTO domains (server_id, name, verified_at, dkim_selector, dkim_private_key, dkim_public_key, created_at,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use postroad_model::{MessageId, UserRole};
-use postroad_store::{Erased, IndexProgress, InitialState, NewSavedSearch, NewUser, WaitingFor};
+use postroad_store::{EraseResult, IndexProgress, InitialState, NewSavedSearch, NewUser, WaitingFor};
 use postroad_testkit::eventually;
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
@@ -17,7 +17,7 @@ on_both_engines!(
     the_index_forgets_an_erased_message,
     a_block_that_is_being_written_is_written_again_without_an_erased_person,
     a_message_with_many_events_is_erased_in_steps,
-    what_is_stored_while_a_message_is_erased_is_erased_too,
+    events_and_returned_mail_stored_during_an_erasure_are_erased_too,
     the_text_of_a_send_to_many_is_kept_until_the_last_is_done,
     saved_searches_for_an_erased_address_are_removed,
     concurrent_counting_cannot_bring_back_an_erased_tag,
@@ -40,7 +40,7 @@ async fn accept(fixture: &Fixture, address: &str, text: &[u8]) -> MessageId {
 async fn erase(fixture: &Fixture, id: MessageId) {
     let store = &fixture.store;
     store.cancel_if(fixture.server, id, WaitingFor::Anything).await.expect("the store works");
-    assert_eq!(store.erase_message(fixture.server, id).await.expect("the store works"), Erased::Done);
+    assert_eq!(store.erase_message(fixture.server, id).await.expect("the store works"), EraseResult::Done);
 }
 
 /// A send with more recipients than are read at once, between messages of other sends.
@@ -61,20 +61,20 @@ async fn the_text_of_a_send_to_many_is_kept_until_the_last_is_done(fixture: Fixt
         );
         fixture.execute(&text).await;
         let erased = fixture.store.erase_message(fixture.server, other).await.expect("the store works");
-        assert_eq!(erased, Erased::StillNeeded);
+        assert_eq!(erased, EraseResult::StillNeeded);
     }
     fixture.execute("UPDATE messages SET status = 'Sent'").await;
     let erased = fixture.store.erase_message(fixture.server, ids[300]).await.expect("the store works");
-    assert_eq!(erased, Erased::Done);
+    assert_eq!(erased, EraseResult::Done);
 }
 
 /// Whether a file below the folder contains one of many 32-byte samples of the text.
-fn is_left(folder: &Path, text: &[u8]) -> bool {
+fn is_in_files(folder: &Path, text: &[u8]) -> bool {
     let needles: Vec<&[u8]> = text.chunks_exact(32).step_by(8).collect();
     fs::read_dir(folder).expect("the folder is there").any(|entry| {
         let path = entry.expect("the folder is there").path();
         if path.is_dir() {
-            return is_left(&path, text);
+            return is_in_files(&path, text);
         }
         let bytes = fs::read(&path).unwrap_or_default();
         needles.iter().any(|needle| memchr::memmem::find(&bytes, needle).is_some())
@@ -93,12 +93,12 @@ async fn no_file_has_a_part_of_an_erased_text() {
     }
     let folder = fixture.engine_files.sqlite_path().parent().expect("a folder").to_owned();
     for (id, text) in &messages {
-        assert!(is_left(&folder, text), "it is stored as it is; otherwise this test proves nothing");
+        assert!(is_in_files(&folder, text), "it is stored as it is; otherwise this test proves nothing");
         erase(&fixture, *id).await;
     }
     fixture.store.truncate_log().await.expect("nobody reads");
     for (_, text) in &messages {
-        assert!(!is_left(&folder, text), "{} bytes", text.len());
+        assert!(!is_in_files(&folder, text), "{} bytes", text.len());
     }
 }
 
@@ -221,7 +221,7 @@ async fn a_message_with_many_events_is_erased_in_steps(fixture: Fixture) {
 
 /// While the events are erased, a trigger adds an event and returned mail, as an open and a bounce at that moment
 /// would.
-async fn what_is_stored_while_a_message_is_erased_is_erased_too(fixture: Fixture) {
+async fn events_and_returned_mail_stored_during_an_erasure_are_erased_too(fixture: Fixture) {
     let id = accept(&fixture, "jane.doe@customer.example", b"x").await;
     let cancelled = fixture.store.cancel_if(fixture.server, id, WaitingFor::Anything).await;
     assert!(cancelled.is_ok(), "{cancelled:?}");
@@ -250,7 +250,7 @@ async fn what_is_stored_while_a_message_is_erased_is_erased_too(fixture: Fixture
     };
     fixture.execute(&trigger).await;
     let erased = fixture.store.erase_message(fixture.server, id).await.expect("the store works");
-    assert_eq!(erased, Erased::Done);
+    assert_eq!(erased, EraseResult::Done);
     assert_eq!(fixture.query_int("SELECT count(*) FROM events WHERE seq = 1000").await, 1);
     assert_eq!(fixture.query_int("SELECT count(*) FROM events WHERE data LIKE '%jane%'").await, 0);
     let addresses = "SELECT count(*) FROM messages WHERE rcpt_to <> 'erased@erased.invalid'";

@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     events_come_in_order_and_once,
-    feed_of_one_kind_moves_on_over_the_others,
+    feed_of_one_kind_continues_after_events_of_other_kinds,
     feed_of_one_message_has_only_its_events,
     feed_from_its_end_begins_with_the_next_event,
     events_of_a_server_have_their_own_seq,
@@ -23,7 +23,7 @@ async fn read(fixture: &Fixture, query: FeedQuery) -> FeedPage {
     fixture.store.feed(query).await.expect("the store works")
 }
 
-fn whole(fixture: &Fixture, after: EventCursor) -> FeedQuery {
+fn query_all(fixture: &Fixture, after: EventCursor) -> FeedQuery {
     FeedQuery { server_id: fixture.server, after, kinds: EventSet::ALL, message_id: None, limit: 3 }
 }
 
@@ -58,39 +58,39 @@ async fn events_come_in_order_and_once(fixture: Fixture) {
         let id = send_and_finish(&fixture).await;
         wanted.extend([(id, EventKind::Accepted), (id, EventKind::Delivered)]);
     }
-    let all = read_all(&fixture, whole(&fixture, EventCursor::START), wanted.len()).await;
+    let all = read_all(&fixture, query_all(&fixture, EventCursor::START), wanted.len()).await;
     assert_eq!(all.iter().map(|event| (event.message_id, event.kind)).collect::<Vec<_>>(), wanted);
-    let other = FeedQuery { server_id: fixture.other_server, ..whole(&fixture, EventCursor::START) };
+    let other = FeedQuery { server_id: fixture.other_server, ..query_all(&fixture, EventCursor::START) };
     assert!(read_all(&fixture, other, 0).await.is_empty());
 }
 
-async fn feed_of_one_kind_moves_on_over_the_others(fixture: Fixture) {
+async fn feed_of_one_kind_continues_after_events_of_other_kinds(fixture: Fixture) {
     for _ in 0..4 {
         send_and_finish(&fixture).await;
     }
     let kinds = [EventKind::Delivered].into_iter().collect();
-    let all = read_all(&fixture, FeedQuery { kinds, ..whole(&fixture, EventCursor::START) }, 4).await;
+    let all = read_all(&fixture, FeedQuery { kinds, ..query_all(&fixture, EventCursor::START) }, 4).await;
     assert_eq!(all.len(), 4);
     let none = [EventKind::Complained].into_iter().collect();
-    let page = read(&fixture, FeedQuery { kinds: none, ..whole(&fixture, EventCursor::START) }).await;
+    let page = read(&fixture, FeedQuery { kinds: none, ..query_all(&fixture, EventCursor::START) }).await;
     assert!(page.events.is_empty() && page.has_more && page.next > EventCursor::START);
 }
 
 async fn feed_of_one_message_has_only_its_events(fixture: Fixture) {
     send_and_finish(&fixture).await;
     let id = send_and_finish(&fixture).await;
-    let query = FeedQuery { message_id: Some(id), ..whole(&fixture, EventCursor::START) };
+    let query = FeedQuery { message_id: Some(id), ..query_all(&fixture, EventCursor::START) };
     let all = read_all(&fixture, query, 2).await;
     assert_eq!(all.iter().map(|event| (event.message_id, event.seq)).collect::<Vec<_>>(), [(id, 1), (id, 2)]);
 }
 
 async fn feed_from_its_end_begins_with_the_next_event(fixture: Fixture) {
     send_and_finish(&fixture).await;
-    assert_eq!(read_all(&fixture, whole(&fixture, EventCursor::START), 2).await.len(), 2);
+    assert_eq!(read_all(&fixture, query_all(&fixture, EventCursor::START), 2).await.len(), 2);
     let end = fixture.store.feed_end(fixture.server).await.expect("the store works");
-    assert!(read_all(&fixture, whole(&fixture, end), 0).await.is_empty());
+    assert!(read_all(&fixture, query_all(&fixture, end), 0).await.is_empty());
     let id = send_and_finish(&fixture).await;
-    let all = read_all(&fixture, whole(&fixture, end), 2).await;
+    let all = read_all(&fixture, query_all(&fixture, end), 2).await;
     assert_eq!(all.iter().map(|event| event.message_id).collect::<Vec<_>>(), [id, id]);
 }
 
@@ -102,7 +102,7 @@ async fn events_of_a_server_have_their_own_seq(fixture: Fixture) {
         fixture.store.add_server_event(fixture.server, event).await.expect("the store works");
     }
     assert!(notices.has_changed().expect("the store is open"));
-    let all = read_all(&fixture, whole(&fixture, EventCursor::START), 2).await;
+    let all = read_all(&fixture, query_all(&fixture, EventCursor::START), 2).await;
     assert_eq!(
         all.iter().map(|event| (event.seq, &event.message)).collect::<Vec<_>>(),
         [(1, &None), (2, &None)]
@@ -124,7 +124,7 @@ async fn reader_beside_many_writers_misses_nothing(fixture: Fixture) {
     });
     let writers: Vec<_> = writing.collect();
     // Reads while the tasks write.
-    let query = FeedQuery { limit: 20, ..whole(&fixture, EventCursor::START) };
+    let query = FeedQuery { limit: 20, ..query_all(&fixture, EventCursor::START) };
     let all = read_all(&fixture, query, WRITERS * SENDS * 2).await;
     for writer in writers {
         writer.await.expect("the writer does not panic");

@@ -10,7 +10,7 @@ use postroad_model::{
     ServerMode, Status, Timestamp,
 };
 use postroad_store::{
-    Accepted, ClaimSkips, Claimed, Database, Delivery, DomainOwner, Event, Idempotency, InitialState,
+    Accepted, ClaimSkips, ClaimedEntry, Database, Delivery, DomainOwner, Event, Idempotency, InitialState,
     KeyAlgorithm, Message, NewDelivery, NewDkimKey, NewDomain, NewEvent, NewRecipient, NewSend, NewServer,
     OTHER_PROVIDER, OpenError, Outcome, Role, SendInfo, SendOptions, Settings, Store, StoreError, StoredBody,
 };
@@ -216,7 +216,7 @@ impl Fixture {
         id
     }
 
-    pub(crate) async fn claim_due(&self) -> Vec<Claimed> {
+    pub(crate) async fn claim_due(&self) -> Vec<ClaimedEntry> {
         self.store.claim(self.now(), 1_000, ClaimSkips::default()).await.expect("claiming works")
     }
 
@@ -234,7 +234,7 @@ impl Fixture {
         Outcome {
             server_id: self.server,
             message_id: id,
-            claimed_for: None,
+            claimed_due_at: None,
             counts_as_attempt: true,
             hold_expiry: (status == Status::Held).then(|| self.in_secs(3_600)),
             keep_claim: false,
@@ -351,7 +351,6 @@ pub(crate) fn new_send(
         token: MessageToken::random(&mut rand::rng()),
         rcpt_to: (*address).to_owned(),
         domain: DomainName::parse(address.rsplit('@').next().expect("a domain")).expect("a domain"),
-
         exempt: false,
     });
     let recipients: Vec<NewRecipient> = recipients.collect();

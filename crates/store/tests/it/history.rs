@@ -4,7 +4,7 @@
 use postroad_testkit::eventually;
 
 use postroad_model::{MessageId, Status};
-use postroad_store::{Begin, Begun, Outcome};
+use postroad_store::{BeginRequest, BeginResult, Outcome};
 
 use crate::counting::rules;
 use crate::fixture::{EngineFiles, Fixture, IDENTITY, connect, open};
@@ -25,13 +25,14 @@ async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
     drop(store);
     let EngineFiles::Postgres(database) = &engine_files else { panic!("this is SQLite") };
     let client = connect(database.url()).await;
-    let ask = async |text: &str| -> i64 { client.query_one(text, &[]).await.expect("it answers").get(0) };
-    eventually(async || match ask(STORE_CONNECTIONS).await {
+    let query_int =
+        async |text: &str| -> i64 { client.query_one(text, &[]).await.expect("it answers").get(0) };
+    eventually(async || match query_int(STORE_CONNECTIONS).await {
         0 => Ok(()),
         others => Err(format!("{others} connections of a store that is closed")),
     })
     .await;
-    let read = ask(ROWS_READ).await;
+    let read = query_int(ROWS_READ).await;
     // The planner must believe these tables to be empty. Dead rows would be read again while any transaction of the
     // cluster may still see them.
     client.batch_execute("VACUUM ANALYZE queue").await.expect("nobody is in the way");
@@ -47,9 +48,9 @@ async fn send_all(fixture: &Fixture, messages: usize, needs_message: bool) {
     let ids: Vec<MessageId> = fixture.accept(fixture.send_to(&addresses)).await;
     assert_eq!(fixture.claim_due().await.len(), messages);
     let begin =
-        |id| Begin { server_id: fixture.server, message_id: id, due_at: fixture.now(), needs_message };
+        |id| BeginRequest { server_id: fixture.server, message_id: id, due_at: fixture.now(), needs_message };
     let begun = fixture.store.begin(ids.iter().copied().map(begin).collect()).await.expect("beginning works");
-    assert!(begun.iter().all(|begun| matches!(begun, Begun::Go(_))));
+    assert!(begun.iter().all(|begun| matches!(begun, BeginResult::Go(_))));
     let outcomes: Vec<Outcome> = ids.iter().map(|id| fixture.outcome(*id, Status::Sent)).collect();
     let settled = fixture.store.finish(outcomes).await.expect("finishing works");
     assert!(settled.into_iter().all(|settled| settled));

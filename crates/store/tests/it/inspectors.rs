@@ -27,7 +27,7 @@ on_both_engines!(
 );
 
 /// Maximum number of open inspectors, in tests that do not reach it.
-const MANY: usize = 200;
+const INSPECTORS_MAX: usize = 200;
 const VALID_FOR: Duration = Duration::from_hours(24);
 
 fn token(number: u8) -> KeyHash {
@@ -47,7 +47,7 @@ fn new_inspector(fixture: &Fixture, server_id: ServerId, number: u8) -> NewInspe
 
 async fn open_new(fixture: &Fixture, server_id: ServerId, number: u8) {
     let new = new_inspector(fixture, server_id, number);
-    assert!(fixture.store.open_inspector(new, MANY).await.expect("the store works"), "it is new");
+    assert!(fixture.store.open_inspector(new, INSPECTORS_MAX).await.expect("the store works"), "it is new");
 }
 
 fn request(body: &str) -> NewInspectorRequest {
@@ -77,7 +77,7 @@ async fn the_newest_fifty_requests_are_kept_as_they_came(fixture: Fixture) {
     let store = &fixture.store;
     assert!(find(&fixture, fixture.server).await.is_none());
     open_new(&fixture, fixture.server, 1).await;
-    let again = store.open_inspector(new_inspector(&fixture, fixture.server, 2), MANY).await;
+    let again = store.open_inspector(new_inspector(&fixture, fixture.server, 2), INSPECTORS_MAX).await;
     assert!(!again.expect("the store works"), "it is open already");
     let unknown = store.take_inspector_request(token(2), request("x")).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
@@ -252,7 +252,7 @@ async fn opening_and_clearing_are_recorded(fixture: Fixture) {
     clear.clear_inspector(fixture.server).await.expect("there is nothing to clear");
     for number in 1..=2 {
         let new = new_inspector(&fixture, fixture.server, number);
-        open.open_inspector(new, MANY).await.expect("the store works");
+        open.open_inspector(new, INSPECTORS_MAX).await.expect("the store works");
     }
     clear.clear_inspector(fixture.server).await.expect("the store works");
     let page = fixture.store.list_audit(fixture.account, AuditFilter::default(), None, 10).await;
@@ -277,7 +277,7 @@ async fn an_inspector_is_removed_with_its_server(fixture: Fixture) {
     let of_doomed = format!("SELECT count(*) FROM inspector_requests WHERE server_id = {doomed}");
     assert_eq!(fixture.query_int(&of_doomed).await, 0);
     assert_eq!(bodies(&fixture, fixture.server).await, ["x"]);
-    let gone = store.open_inspector(new_inspector(&fixture, doomed, 3), MANY).await;
+    let gone = store.open_inspector(new_inspector(&fixture, doomed, 3), INSPECTORS_MAX).await;
     assert!(matches!(gone, Err(StoreError::NotFound)), "{gone:?}");
 }
 
@@ -324,9 +324,12 @@ async fn an_inspector_whose_token_cannot_be_read_is_replaced(fixture: Fixture) {
     let before = store.count_inspector_changes(fixture.server).await.expect("it works").expect("it is open");
     let other =
         NewInspector { unreadable_token: Some(vec![9]), ..new_inspector(&fixture, fixture.server, 2) };
-    assert!(!store.open_inspector(other, MANY).await.expect("it works"), "somebody replaced it meanwhile");
+    assert!(
+        !store.open_inspector(other, INSPECTORS_MAX).await.expect("it works"),
+        "somebody replaced it meanwhile"
+    );
     let new = NewInspector { unreadable_token: Some(vec![1]), ..new_inspector(&fixture, fixture.server, 2) };
-    assert!(store.open_inspector(new, MANY).await.expect("the store works"));
+    assert!(store.open_inspector(new, INSPECTORS_MAX).await.expect("the store works"));
     let found = find(&fixture, fixture.server).await.expect("it is open");
     assert_eq!((found.sealed_token, found.requests.len()), (vec![2], 0));
     let after = store.count_inspector_changes(fixture.server).await.expect("it works");

@@ -33,7 +33,7 @@ mod purge;
 mod queue;
 mod queue_admin;
 mod recount;
-mod restored;
+mod restore;
 mod retention;
 mod returns;
 mod scheduled;

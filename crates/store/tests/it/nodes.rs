@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use postroad_model::{DomainName, EventSet, MessageId, Status, Timestamp};
 use postroad_store::{
-    Accepted, Begin, Begun, CertificateNote, ClaimSkips, Database, InitialState, NodeDescription,
-    NodeListener, NodeRecord, OpenError, Role, Store,
+    Accepted, BeginRequest, BeginResult, CertificateNote, ClaimSkips, Database, InitialState,
+    NodeDescription, NodeListener, NodeRecord, OpenError, Role, Store,
 };
 use postroad_testkit::eventually;
 
@@ -82,7 +82,7 @@ async fn two_nodes_share_the_work_and_never_a_message() {
     // Neither settles what the other claimed.
     let id = of_other[0].message_id;
     assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
-    fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+    fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
     assert_eq!(other.finish(vec![fixture.outcome(id, Status::Sent)]).await.expect("the store works"), [true]);
 }
 
@@ -206,7 +206,7 @@ async fn nodes_stay_alive_when_the_databases_clock_goes_back() {
         3,
         "none was taken away"
     );
-    assert!(matches!(begin(&other, &fixture, ids[1]).await, Begun::Go(None)));
+    assert!(matches!(begin(&other, &fixture, ids[1]).await, BeginResult::Go(None)));
     let outcomes = ids.iter().map(|id| fixture.outcome(*id, Status::Sent)).collect();
     assert_eq!(other.finish(outcomes).await.expect("the store works"), [true, true]);
 }
@@ -246,9 +246,9 @@ async fn one_key_on_two_nodes_is_one_send() {
     assert_eq!(fixture.row_counts().await["sends"], 10);
 }
 
-async fn begin(store: &Store, fixture: &Fixture, id: MessageId) -> Begun {
+async fn begin(store: &Store, fixture: &Fixture, id: MessageId) -> BeginResult {
     let (server_id, due_at) = (fixture.server, fixture.now());
-    let entry = Begin { server_id, message_id: id, due_at, needs_message: false };
+    let entry = BeginRequest { server_id, message_id: id, due_at, needs_message: false };
     store.begin(vec![entry]).await.expect("the store works").remove(0)
 }
 
@@ -260,7 +260,7 @@ async fn begun_messages_of_a_dead_node_are_adopted_later() {
     let other = open_second_node(&fixture).await;
     let ids = fixture.accept(fixture.send_to(&["ann@example.com", "bob@example.com"])).await;
     other.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works");
-    assert!(matches!(begin(&other, &fixture, ids[0]).await, Begun::Go(None)));
+    assert!(matches!(begin(&other, &fixture, ids[0]).await, BeginResult::Go(None)));
     drop(other);
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
     assert_eq!(fixture.store.reap().await.expect("the store works"), 1);
@@ -311,12 +311,12 @@ async fn a_possible_duplicate_stays_one_until_its_outcome_is_recorded() {
     for _ in 0..3 {
         assert_eq!(adopt_abandoned(&fixture).await, [id]);
         fixture = fixture.reopen().await;
-        assert_eq!(fixture.store.release_previous().await.expect("the store works"), 0);
+        assert_eq!(fixture.store.release_previous_claims().await.expect("the store works"), 0);
         assert_not_claimable(&fixture).await;
     }
     assert_eq!(adopt_abandoned(&fixture).await, [id]);
     fixture.store.unbegin(fixture.server, id).await.expect("the store works");
-    fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+    fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
     assert_not_claimable(&fixture).await;
     assert_eq!(adopt_abandoned(&fixture).await, [id], "it was released");
     assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
@@ -332,12 +332,12 @@ async fn a_message_adopted_by_its_journal_stays_a_possible_duplicate() {
     let adopted = fixture.store.adopt(vec![(fixture.server, id)]).await.expect("the store works");
     assert_eq!(adopted[0].message_id, id);
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.store.release_previous().await.expect("the store works"), 0);
+    assert_eq!(fixture.store.release_previous_claims().await.expect("the store works"), 0);
     assert_not_claimable(&fixture).await;
     assert_eq!(adopt_abandoned(&fixture).await, [], "its journal comes first, for a quarter of an hour");
     let adopted = fixture.store.adopt(vec![(fixture.server, id)]).await.expect("the store works");
     assert_eq!(adopted[0].message_id, id);
-    fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+    fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
     assert_not_claimable(&fixture).await;
     assert_eq!(adopt_abandoned(&fixture).await, []);
     fixture.execute(ADOPTED_LONG_AGO).await;
@@ -352,7 +352,7 @@ const ADOPTED_LONG_AGO: &str = "UPDATE queue SET begun_at = begun_at + 960000000
 async fn an_adoption_whose_answer_is_lost_stays_a_possible_duplicate() {
     let fixture = Fixture::postgres().await;
     let id = create_begun_by_a_dead_node(&fixture).await;
-    for patience_us in [0, 100, 400, 800, 1_200, 1_600, 2_400, 3_200, 6_400] {
+    for timeout_us in [0, 100, 400, 800, 1_200, 1_600, 2_400, 3_200, 6_400] {
         for is_by_journal in [false, true] {
             let keys = vec![(fixture.server, id)];
             let adopt = async {
@@ -362,18 +362,18 @@ async fn an_adoption_whose_answer_is_lost_stays_a_possible_duplicate() {
                     fixture.store.adopt_abandoned(10).await
                 }
             };
-            let _ = tokio::time::timeout(Duration::from_micros(patience_us), adopt).await;
-            fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+            let _ = tokio::time::timeout(Duration::from_micros(timeout_us), adopt).await;
+            fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
             assert_not_claimable(&fixture).await;
             eventually(async || {
                 // The statement of a disconnected caller may still run, and adopt after the release.
-                fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+                fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
                 fixture.execute(ADOPTED_LONG_AGO).await;
                 let is_adopted = adopt_abandoned(&fixture).await == [id];
-                if is_adopted { Ok(()) } else { Err(format!("not adopted again after {patience_us} us")) }
+                if is_adopted { Ok(()) } else { Err(format!("not adopted again after {timeout_us} us")) }
             })
             .await;
-            fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+            fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
         }
     }
 }
@@ -389,7 +389,7 @@ async fn restarted_node_adopts_messages_of_its_journal_and_releases_the_others()
     begin(&other, &fixture, ids[0]).await;
     assert_eq!(fixture.claim_due().await.len(), 3);
     for id in &ids[1..3] {
-        assert!(matches!(begin(&fixture.store, &fixture, *id).await, Begun::Go(None)));
+        assert!(matches!(begin(&fixture.store, &fixture, *id).await, BeginResult::Go(None)));
     }
     // Twice, so that the claims are of the epoch before the last.
     let fixture = fixture.reopen().await.reopen().await;
@@ -399,7 +399,7 @@ async fn restarted_node_adopts_messages_of_its_journal_and_releases_the_others()
     assert_eq!(adopted.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [ids[1]]);
     assert!(fixture.store.adopt(vec![key(ids[1])]).await.expect("the store works").is_empty(), "it is ours");
     assert!(fixture.finish(fixture.outcome(ids[1], Status::Sent)).await);
-    assert_eq!(fixture.store.release_previous().await.expect("the store works"), 1);
+    assert_eq!(fixture.store.release_previous_claims().await.expect("the store works"), 1);
     assert_eq!(fixture.store.reap().await.expect("the store works"), 1, "it was claimed and not begun");
     let claimed: Vec<MessageId> = fixture.claim_due().await.iter().map(|entry| entry.message_id).collect();
     assert_eq!(claimed, [ids[2], ids[3]]);
@@ -415,7 +415,7 @@ async fn claims_of_an_earlier_owner_are_not_released() {
     fixture.execute("UPDATE nodes SET owner = 'somebody else'").await;
     fixture.execute("UPDATE nodes SET lease_until = 1").await;
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.store.release_previous().await.expect("the store works"), 0);
+    assert_eq!(fixture.store.release_previous_claims().await.expect("the store works"), 0);
     // But a node whose journal has the outcome may adopt it.
     assert_eq!(fixture.store.adopt(vec![(fixture.server, id)]).await.expect("the store works").len(), 1);
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);

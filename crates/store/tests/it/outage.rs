@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use postroad_model::Status;
-use postroad_store::{Accepted, Begin, Begun, ClaimSkips, Database, InitialState, NewSend};
+use postroad_store::{Accepted, BeginRequest, BeginResult, ClaimSkips, Database, InitialState, NewSend};
 use postroad_testkit::{PgProxy, eventually, eventually_within};
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
@@ -108,8 +108,8 @@ impl Outage {
         Self { fixture, proxy }
     }
 
-    /// Every operation fails with "try again", within `patience`.
-    async fn expect_unavailable(&self, patience: Duration) {
+    /// Every operation fails with "try again", within `timeout`.
+    async fn expect_unavailable(&self, timeout: Duration) {
         let fixture = &self.fixture;
         let (with_key, without) =
             (fixture.send_with_key("during", 1, "b"), fixture.send_to(&["a@example.com", "b@example.com"]));
@@ -126,7 +126,7 @@ impl Outage {
         assert!(is_unavailable(&claim), "{claim:?}");
         assert!(is_unavailable(&read), "{read:?}");
         assert!(is_unavailable(&write), "{write:?}");
-        assert!(begun.elapsed() < patience, "it took {:?}", begun.elapsed());
+        assert!(begun.elapsed() < timeout, "it took {:?}", begun.elapsed());
     }
 
     async fn expect_recovery(&self) {
@@ -245,7 +245,8 @@ async fn a_statement_that_nobody_waits_for_any_more_is_cancelled_on_postgres() {
     fixture.execute(slow).await;
     let trigger = "CREATE TRIGGER slow BEFORE UPDATE ON queue FOR EACH ROW EXECUTE FUNCTION take_a_minute()";
     fixture.execute(trigger).await;
-    let begin = Begin { server_id: fixture.server, message_id, due_at: fixture.now(), needs_message: false };
+    let begin =
+        BeginRequest { server_id: fixture.server, message_id, due_at: fixture.now(), needs_message: false };
     let (store, entry) = (fixture.store.clone(), begin.clone());
     let beginning = tokio::spawn(async move { store.begin(vec![entry]).await });
     until_sleeping(&fixture, 1).await;
@@ -253,5 +254,5 @@ async fn a_statement_that_nobody_waits_for_any_more_is_cancelled_on_postgres() {
     until_sleeping(&fixture, 0).await;
     fixture.execute("DROP TRIGGER slow ON queue").await;
     let begun = fixture.store.begin(vec![begin]).await.expect("the store works");
-    assert!(matches!(begun[..], [Begun::Go(_)]), "the cancelled statement changed nothing: {begun:?}");
+    assert!(matches!(begun[..], [BeginResult::Go(_)]), "the cancelled statement changed nothing: {begun:?}");
 }

@@ -27,7 +27,7 @@ async fn outcome_whose_commit_was_not_confirmed_is_recorded_once(fixture: Fixtur
         let id = fixture.accept_and_claim().await;
         let due_at = fixture.now();
         let outcome = Outcome {
-            claimed_for: Some(due_at),
+            claimed_due_at: Some(due_at),
             keep_claim,
             counts_as_attempt,
             ..fixture.outcome(id, Status::SoftFail)
@@ -41,7 +41,7 @@ async fn outcome_whose_commit_was_not_confirmed_is_recorded_once(fixture: Fixtur
         assert_eq!(entry.attempts, u32::from(counts_as_attempt));
         assert_eq!(entry.claimed, keep_claim);
         if keep_claim {
-            let next = Outcome { claimed_for: Some(entry.due_at), ..fixture.outcome(id, Status::Sent) };
+            let next = Outcome { claimed_due_at: Some(entry.due_at), ..fixture.outcome(id, Status::Sent) };
             assert!(fixture.finish(next).await, "the next attempt is recorded");
         }
     }
@@ -49,14 +49,14 @@ async fn outcome_whose_commit_was_not_confirmed_is_recorded_once(fixture: Fixtur
 
 async fn outcome_of_an_attempt_that_is_over_leaves_the_next_attempt_alone(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
-    let first = Outcome { claimed_for: Some(fixture.now()), ..fixture.outcome(id, Status::Sent) };
+    let first = Outcome { claimed_due_at: Some(fixture.now()), ..fixture.outcome(id, Status::Sent) };
     fixture.clock.advance(Duration::from_secs(1));
     fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works");
     let claimed = fixture.claim_due().await;
     assert_eq!(claimed.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [id]);
     assert!(!fixture.finish(first).await, "it was claimed for another time");
     assert_eq!(fixture.message(id).await.status, Status::Pending);
-    let second = Outcome { claimed_for: Some(claimed[0].due_at), ..fixture.outcome(id, Status::Sent) };
+    let second = Outcome { claimed_due_at: Some(claimed[0].due_at), ..fixture.outcome(id, Status::Sent) };
     assert!(fixture.finish(second).await);
     assert_eq!(fixture.deliveries(id).await.len(), 1);
 }
@@ -184,7 +184,7 @@ async fn entries_that_come_back_are_claimed_in_order(fixture: Fixture) {
     };
     assert_eq!(claim(3).await, ids[..3]);
     let back = [ids[2], ids[0]].map(|id| (fixture.server, id)).to_vec();
-    fixture.store.release(back).await.expect("the store works");
+    fixture.store.release_claims(back).await.expect("the store works");
     assert_eq!(claim(1).await, [ids[0]]);
     assert_eq!(claim(10).await, [ids[2], ids[3]]);
     assert!(claim(10).await.is_empty());
@@ -217,7 +217,7 @@ async fn retry_comes_back_with_the_address_of_its_last_attempt(fixture: Fixture)
         fixture.clock.advance(Duration::from_hours(24));
         let claimed = fixture.claim_due().await;
         assert_eq!((claimed[0].message_id, claimed[0].source_id), (id, source));
-        fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+        fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
         assert_eq!(fixture.claim_due().await[0].source_id, source, "also when it was released");
     }
 }

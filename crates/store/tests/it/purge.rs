@@ -93,9 +93,9 @@ async fn assert_counts_equal_rows(fixture: &Fixture) {
         ),
         (LimitedObject::Users, format!("users WHERE account_id = {account}")),
     ] {
-        let kept = fixture.store.count_objects(fixture.account, object).await.expect("the store works");
+        let stored = fixture.store.count_objects(fixture.account, object).await.expect("the store works");
         let found = fixture.query_int(&format!("SELECT count(*) FROM {rows}")).await;
-        assert_eq!(kept as i64, found, "{object:?}");
+        assert_eq!(stored as i64, found, "{object:?}");
     }
 }
 
@@ -218,8 +218,8 @@ async fn a_server_that_two_nodes_remove_at_once_is_counted_once() {
 
     // Both nodes have found the server before either has removed it.
     let mut blocker = connect(database.url()).await;
-    let held = blocker.transaction().await.expect("it begins");
-    held.execute("SELECT id FROM servers WHERE id = $1 FOR UPDATE", &[&doomed.0])
+    let lock = blocker.transaction().await.expect("it begins");
+    lock.execute("SELECT id FROM servers WHERE id = $1 FOR UPDATE", &[&doomed.0])
         .await
         .expect("it is locked");
     let (one, two) = (fixture.store.clone(), other.clone());
@@ -235,7 +235,7 @@ async fn a_server_that_two_nodes_remove_at_once_is_counted_once() {
         _ => Ok(()),
     })
     .await;
-    held.rollback().await.expect("it ends");
+    lock.rollback().await.expect("it ends");
     for purge in purges {
         assert!(purge.await.expect("it ends").expect("the store works"));
     }

@@ -1,10 +1,10 @@
-//! Claims of queued messages, and how they end: `claim`, `finish` and `release`.
+//! Claims of queued messages, and how they end: `claim`, `finish` and `release_claims`.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use postroad_model::{EventKind, MessageId, Status};
-use postroad_store::{ClaimSkips, Claimed, NewDelivery};
+use postroad_store::{ClaimSkips, ClaimedEntry, NewDelivery};
 use postroad_testkit::eventually_within;
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -257,7 +257,7 @@ async fn released_message_is_claimed_again(fixture: Fixture) {
     let before = fixture.row_counts().await;
     fixture
         .store
-        .release(vec![(fixture.server, id), (fixture.server, MessageId(1))])
+        .release_claims(vec![(fixture.server, id), (fixture.server, MessageId(1))])
         .await
         .expect("the store works");
     assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await, "the claim is given up");
@@ -280,19 +280,19 @@ async fn claims_end_with_the_process(fixture: Fixture) {
 /// The caller of `claim` disconnects before it gets the answer: nobody works on the messages claimed for it.
 async fn claim_of_a_disconnected_caller_is_released(fixture: Fixture) {
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
-    for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200] {
+    for timeout_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200] {
         let claim = fixture.store.claim(fixture.now(), 10, ClaimSkips::default());
-        let claimed = match tokio::time::timeout(Duration::from_micros(patience_us), claim).await {
+        let claimed = match tokio::time::timeout(Duration::from_micros(timeout_us), claim).await {
             Ok(claimed) => claimed.expect("the store works"),
             Err(_) => claim_soon(&fixture).await,
         };
-        assert_eq!(claimed[0].message_id, id, "lost after a claim of {patience_us} us");
-        fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+        assert_eq!(claimed[0].message_id, id, "lost after a claim of {timeout_us} us");
+        fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
     }
 }
 
 /// Claims due messages; waits until the store has some again.
-async fn claim_soon(fixture: &Fixture) -> Vec<Claimed> {
+async fn claim_soon(fixture: &Fixture) -> Vec<ClaimedEntry> {
     eventually_within(Duration::from_secs(5), async || {
         let claimed = fixture.claim_due().await;
         if claimed.is_empty() { Err("there is nothing to claim") } else { Ok(claimed) }
@@ -302,16 +302,16 @@ async fn claim_soon(fixture: &Fixture) -> Vec<Claimed> {
 
 async fn outcome_of_a_disconnected_caller_is_stored_whole_or_not_at_all(fixture: Fixture) {
     let mut attempts = 0;
-    for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400] {
-        if patience_us == 0 {
+    for timeout_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400] {
+        if timeout_us == 0 {
             fixture.accept_and_claim().await;
         }
         let id = MessageId(fixture.query_int("SELECT message_id FROM queue").await);
         let finish = fixture.store.finish(vec![fixture.outcome(id, Status::SoftFail)]);
-        let _ = tokio::time::timeout(Duration::from_micros(patience_us), finish).await;
+        let _ = tokio::time::timeout(Duration::from_micros(timeout_us), finish).await;
         // Releases the claim as a worker does when it ends. Then the message is claimed again, before or after the
         // outcome is written.
-        fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+        fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
         fixture.clock.advance(Duration::from_mins(1));
         let claimed = claim_soon(&fixture).await;
         assert!(claimed[0].attempts == attempts || claimed[0].attempts == attempts + 1);
@@ -332,7 +332,7 @@ async fn claim_of_nothing_is_empty(fixture: Fixture) {
             .expect("the store works")
             .is_empty()
     );
-    fixture.store.release(Vec::new()).await.expect("the store works");
+    fixture.store.release_claims(Vec::new()).await.expect("the store works");
     assert_eq!(fixture.claim_due().await.len(), 1);
 }
 
@@ -354,7 +354,7 @@ async fn servers_without_room_are_skipped_until_they_have_some(fixture: Fixture)
     assert_eq!(first, of(full).take(2).collect::<Vec<_>>());
     assert_eq!(claim(100, vec![full]).await, of(other).collect::<Vec<_>>());
     // Released and new messages wait with the rest.
-    fixture.store.release(vec![(full, first[0])]).await.expect("the store works");
+    fixture.store.release_claims(vec![(full, first[0])]).await.expect("the store works");
     let new = fixture.accept(fixture.send_due_in(full, 1)).await[0];
     assert!(claim(100, vec![full]).await.is_empty());
     let mut rest: Vec<MessageId> = vec![first[0], new];

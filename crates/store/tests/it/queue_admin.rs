@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use postroad_model::{DomainName, EventKind, HoldReason, MessageId, PoolId, Status, SuppressionReason};
-use postroad_store::{Backlog, Begin, Begun, Cancelled, InitialState, NewSuppression, QueueFilter, Retried};
+use postroad_store::{
+    Backlog, BeginRequest, BeginResult, CancelResult, InitialState, NewSuppression, QueueFilter, RetryResult,
+};
 
 use crate::fixture::{Fixture, on_both_engines, simulator};
 
@@ -40,17 +42,17 @@ async fn accept_held(fixture: &Fixture) -> MessageId {
     fixture.accept(fixture.send(fixture.server, &["ann@example.com"], state, b"x")).await[0]
 }
 
-async fn retry(fixture: &Fixture, id: MessageId) -> Retried {
+async fn retry(fixture: &Fixture, id: MessageId) -> RetryResult {
     fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works")
 }
 
-async fn cancel(fixture: &Fixture, id: MessageId) -> Cancelled {
+async fn cancel(fixture: &Fixture, id: MessageId) -> CancelResult {
     fixture.store.cancel(fixture.server, id).await.expect("the store works")
 }
 
-async fn begin(fixture: &Fixture, id: MessageId) -> Begun {
+async fn begin(fixture: &Fixture, id: MessageId) -> BeginResult {
     let (server_id, due_at) = (fixture.server, fixture.now());
-    let entry = Begin { server_id, message_id: id, due_at, needs_message: false };
+    let entry = BeginRequest { server_id, message_id: id, due_at, needs_message: false };
     fixture.store.begin(vec![entry]).await.expect("the store works").remove(0)
 }
 
@@ -159,7 +161,7 @@ async fn retried_message_is_due_now(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
     assert!(fixture.claim_due().await.is_empty());
-    assert_eq!(retry(&fixture, id).await, Retried::Now);
+    assert_eq!(retry(&fixture, id).await, RetryResult::Now);
     let claimed = fixture.claim_due().await;
     assert_eq!((claimed[0].message_id, claimed[0].due_at, claimed[0].attempts), (id, fixture.now(), 1));
     assert_eq!(fixture.message(id).await.status, Status::SoftFail);
@@ -169,20 +171,20 @@ async fn retry_ends_the_claim(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
     let old = fixture.now();
     fixture.clock.advance(Duration::from_secs(1));
-    assert_eq!(retry(&fixture, id).await, Retried::Now);
-    let stale = Begin { server_id: fixture.server, message_id: id, due_at: old, needs_message: false };
+    assert_eq!(retry(&fixture, id).await, RetryResult::Now);
+    let stale = BeginRequest { server_id: fixture.server, message_id: id, due_at: old, needs_message: false };
     let begun = fixture.store.begin(vec![stale]).await.expect("the store works");
-    assert!(matches!(begun[0], Begun::Gone));
+    assert!(matches!(begun[0], BeginResult::Gone));
     assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
     assert_eq!(fixture.claim_due().await[0].message_id, id);
-    assert!(matches!(begin(&fixture, id).await, Begun::Go(None)));
+    assert!(matches!(begin(&fixture, id).await, BeginResult::Go(None)));
 }
 
 async fn held_message_is_released_into_the_queue(fixture: Fixture) {
     let id = accept_held(&fixture).await;
     // A later message is claimed before it is released.
     fixture.accept_and_claim().await;
-    assert_eq!(retry(&fixture, id).await, Retried::Released);
+    assert_eq!(retry(&fixture, id).await, RetryResult::Released);
     let message = fixture.message(id).await;
     assert_eq!((message.status, message.hold_expiry), (Status::Pending, None));
     assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted, EventKind::Held, EventKind::Released]);
@@ -190,7 +192,7 @@ async fn held_message_is_released_into_the_queue(fixture: Fixture) {
     let claimed = fixture.claim_due().await;
     assert_eq!((claimed[0].message_id, claimed[0].domain.as_str()), (id, "example.com"));
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
-    assert_eq!(retry(&fixture, id).await, Retried::NotWaiting);
+    assert_eq!(retry(&fixture, id).await, RetryResult::NotWaiting);
 }
 
 async fn released_message_keeps_its_options(fixture: Fixture) {
@@ -205,7 +207,7 @@ async fn released_message_keeps_its_options(fixture: Fixture) {
     options.pool_id = Some(PoolId(5));
     let expires_at = options.expires_at;
     let id = fixture.accept(send).await[0];
-    assert_eq!(retry(&fixture, id).await, Retried::Released);
+    assert_eq!(retry(&fixture, id).await, RetryResult::Released);
     assert!(fixture.claim_due().await.is_empty(), "not before its time");
     fixture.clock.advance(Duration::from_mins(1));
     let claimed = fixture.claim_due().await;
@@ -223,7 +225,7 @@ async fn message_for_a_suppressed_recipient_is_not_retried(fixture: Fixture) {
         expires_at: None,
     };
     fixture.store.add_suppression(fixture.server, new).await.expect("the store works");
-    let suppressed = Retried::Suppressed { reason: SuppressionReason::Manual, since: fixture.now() };
+    let suppressed = RetryResult::Suppressed { reason: SuppressionReason::Manual, since: fixture.now() };
     assert_eq!(retry(&fixture, held).await, suppressed);
     assert_eq!(retry(&fixture, waiting).await, suppressed);
     assert_eq!(fixture.message(held).await.status, Status::Held);
@@ -232,8 +234,8 @@ async fn message_for_a_suppressed_recipient_is_not_retried(fixture: Fixture) {
         .remove_suppression(fixture.server, "ann@example.com".into())
         .await
         .expect("the store works");
-    assert_eq!(retry(&fixture, held).await, Retried::Released);
-    assert_eq!(retry(&fixture, waiting).await, Retried::Now);
+    assert_eq!(retry(&fixture, held).await, RetryResult::Released);
+    assert_eq!(retry(&fixture, waiting).await, RetryResult::Now);
 }
 
 async fn cancelled_message_leaves_the_queue(fixture: Fixture) {
@@ -241,16 +243,16 @@ async fn cancelled_message_leaves_the_queue(fixture: Fixture) {
     assert!(fixture.finish(fixture.outcome(failed, Status::SoftFail)).await);
     let pending = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     for id in [failed, pending, accept_scheduled(&fixture, 60, "a@example.com").await] {
-        assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::Cancelled));
+        assert_eq!(cancel(&fixture, id).await, CancelResult::Done(Status::Cancelled));
         let message = fixture.message(id).await;
         assert_eq!((message.status, message.next_attempt_at), (Status::Cancelled, None));
         assert_eq!(message.last_delivery_at, Some(fixture.now()));
         assert_eq!(fixture.deliveries(id).await.last().expect("a record").record.status, Status::Cancelled);
         assert_eq!(fixture.event_kinds(id).await.last(), Some(&EventKind::Cancelled));
-        assert_eq!(cancel(&fixture, id).await, Cancelled::NotWaiting);
+        assert_eq!(cancel(&fixture, id).await, CancelResult::NotWaiting);
     }
     let id = accept_held(&fixture).await;
-    assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::HoldCancelled));
+    assert_eq!(cancel(&fixture, id).await, CancelResult::Done(Status::HoldCancelled));
     assert_eq!(fixture.message(id).await.hold_expiry, None);
     assert_eq!(fixture.row_counts().await["queue"], 0);
     fixture.clock.advance(Duration::from_hours(1));
@@ -259,19 +261,19 @@ async fn cancelled_message_leaves_the_queue(fixture: Fixture) {
 
 async fn cancelled_claim_is_gone(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
-    assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::Cancelled));
-    assert!(matches!(begin(&fixture, id).await, Begun::Gone));
+    assert_eq!(cancel(&fixture, id).await, CancelResult::Done(Status::Cancelled));
+    assert!(matches!(begin(&fixture, id).await, BeginResult::Gone));
     assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
     assert_eq!(fixture.message(id).await.status, Status::Cancelled);
 }
 
 async fn begun_message_is_too_late_to_cancel_or_retry(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
-    assert!(matches!(begin(&fixture, id).await, Begun::Go(None)));
-    assert_eq!(cancel(&fixture, id).await, Cancelled::TooLate);
-    assert_eq!(retry(&fixture, id).await, Retried::TooLate);
+    assert!(matches!(begin(&fixture, id).await, BeginResult::Go(None)));
+    assert_eq!(cancel(&fixture, id).await, CancelResult::TooLate);
+    assert_eq!(retry(&fixture, id).await, RetryResult::TooLate);
     assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
-    assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::Cancelled), "it waits again");
+    assert_eq!(cancel(&fixture, id).await, CancelResult::Done(Status::Cancelled), "it waits again");
 }
 
 async fn settled_message_is_not_waiting(fixture: Fixture) {
@@ -280,13 +282,13 @@ async fn settled_message_is_not_waiting(fixture: Fixture) {
     let before = fixture.row_counts().await;
     assert_eq!(
         (cancel(&fixture, id).await, retry(&fixture, id).await),
-        (Cancelled::NotWaiting, Retried::NotWaiting)
+        (CancelResult::NotWaiting, RetryResult::NotWaiting)
     );
-    assert_eq!(cancel(&fixture, MessageId(1)).await, Cancelled::NotWaiting);
-    assert_eq!(retry(&fixture, MessageId(1)).await, Retried::NotWaiting);
+    assert_eq!(cancel(&fixture, MessageId(1)).await, CancelResult::NotWaiting);
+    assert_eq!(retry(&fixture, MessageId(1)).await, RetryResult::NotWaiting);
     let queued = fixture.accept_and_claim().await;
     let foreign = fixture.store.cancel(fixture.other_server, queued).await.expect("the store works");
-    assert_eq!(foreign, Cancelled::NotWaiting);
+    assert_eq!(foreign, CancelResult::NotWaiting);
     assert_eq!(fixture.row_counts().await["deliveries"], before["deliveries"]);
     assert!(fixture.finish(fixture.outcome(queued, Status::Sent)).await, "it is still claimed");
 }
@@ -319,7 +321,7 @@ async fn concurrent_cancel_and_finish_have_one_winner(fixture: Fixture) {
         let cancelling =
             tokio::spawn(async move { store.cancel(server, id).await.expect("the store works") });
         let sent = fixture.finish(fixture.outcome(id, Status::Sent)).await;
-        let cancelled = matches!(cancelling.await.expect("it ends"), Cancelled::Done(_));
+        let cancelled = matches!(cancelling.await.expect("it ends"), CancelResult::Done(_));
         assert!(sent != cancelled, "sent: {sent}, cancelled: {cancelled}");
         let status = if sent { Status::Sent } else { Status::Cancelled };
         assert_eq!(fixture.message(id).await.status, status);

@@ -23,7 +23,7 @@ on_both_engines!(after_random_outcomes_the_counters_equal_a_recount);
 const SENDS: usize = if cfg!(debug_assertions) { 200 } else { 1_000 };
 const RECIPIENTS: usize = 100;
 /// Messages that are claimed and settled together.
-const AT_ONCE: usize = 2_000;
+const MESSAGES_PER_CLAIM: usize = 2_000;
 const SENDERS: [&str; 3] = ["shop.example", "news.example", "bücher.example"];
 const SOURCES: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
 const TLS_VERSIONS: [Option<&str>; 3] = [None, Some("TLSv1.2"), Some("TLSv1.3")];
@@ -56,7 +56,7 @@ async fn after_random_outcomes_the_counters_equal_a_recount(fixture: Fixture) {
     assert!(accepted > (SENDS * RECIPIENTS) as u64 * 7 / 10, "{accepted}");
     // In each grain, the totals and each breakdown equal the recount, and so do combinations added up by one dimension.
     for grain in Grain::ALL {
-        let counted = Counted::of(&fixture, grain).await;
+        let counted = GrainCounters::of(&fixture, grain).await;
         let step = grain.seconds().max(HOUR);
         assert_eq!(counted.totals, coarser(&recounted.totals, step), "{grain:?}");
         for (breakdown, table) in &recounted.tables {
@@ -102,7 +102,8 @@ async fn accept_all(fixture: &Fixture, random: &mut StdRng) {
 /// One outcome for each of the next queued messages; false if there are none.
 async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
     let far = fixture.in_secs(30 * 86_400);
-    let claimed = fixture.store.claim(far, AT_ONCE, ClaimSkips::default()).await.expect("claiming works");
+    let claimed =
+        fixture.store.claim(far, MESSAGES_PER_CLAIM, ClaimSkips::default()).await.expect("claiming works");
     let outcomes: Vec<Outcome> = claimed
         .iter()
         .map(|entry| {
@@ -385,7 +386,7 @@ fn value_of(breakdown: Breakdown, set: &Dimensions) -> String {
 
 /// The counters of one grain, added up by hour if the grain is shorter.
 #[derive(Default)]
-struct Counted {
+struct GrainCounters {
     totals: BTreeMap<i64, Numbers>,
     single: BTreeMap<Breakdown, Table>,
     /// The same, added up from the combinations.
@@ -396,7 +397,7 @@ struct Counted {
     sums: Vec<Sums>,
 }
 
-impl Counted {
+impl GrainCounters {
     async fn of(fixture: &Fixture, grain: Grain) -> Self {
         let step = grain.seconds().max(HOUR);
         let mut all = Self::default();

@@ -244,7 +244,8 @@ async fn remove_of_after(
     bodies: Option<&Removal>,
 ) -> Removal {
     let firsts = vec![(fixture.server, before)];
-    let mut removal = fixture.store.begin_removal_of(which, firsts, bodies).await.expect("the store answers");
+    let mut removal =
+        fixture.store.begin_removal_of_servers(which, firsts, bodies).await.expect("the store answers");
     while fixture.store.remove_old_rows(&mut removal).await.expect("removing works").has_more {}
     removal
 }
@@ -278,7 +279,7 @@ async fn a_body_that_is_kept_keeps_its_message_until_the_next_round(fixture: Fix
 
 async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
     send_messages(&fixture, 2).await;
-    // More than `bounds::SPREAD` (one hour of ids) apart, so that the next message does not keep these.
+    // More than `bounds::IDS_PER_HOUR` (one hour of ids) apart, so that the next message does not keep these.
     fixture.clock.advance(Duration::from_hours(2));
     send_messages(&fixture, 1).await;
     send_messages_of(&fixture, fixture.other_server, 3).await;
@@ -308,7 +309,7 @@ async fn sends_without_a_body_are_not_examined_again(fixture: Fixture) {
     fixture.clock.advance(Duration::from_hours(3));
     let steps = async || {
         let firsts = vec![(fixture.server, idgen::first_id_at(fixture.now()))];
-        let begun = fixture.store.begin_removal_of(OldRows::Bodies, firsts, None).await;
+        let begun = fixture.store.begin_removal_of_servers(OldRows::Bodies, firsts, None).await;
         let (mut removal, mut steps) = (begun.expect("the store answers"), 1);
         while fixture.store.remove_old_rows(&mut removal).await.expect("removing works").has_more {
             steps += 1;
@@ -340,7 +341,7 @@ async fn counters_are_removed_by_age(fixture: Fixture) {
     for grain in [Grain::Quarter, Grain::Hour, Grain::Day] {
         fixture.store.remove_old_counters(grain, before).await.expect("the store answers");
     }
-    fixture.store.remove_old_days(before).await.expect("the store answers");
+    fixture.store.remove_old_day_counts(before).await.expect("the store answers");
     assert_eq!(count("SELECT count(*) FROM counters").await, 12 * 4);
     assert_eq!(count("SELECT count(*) FROM recipient_domains").await, 1);
     assert_eq!(count("SELECT count(*) FROM counter_dimensions").await, 11);
@@ -349,7 +350,7 @@ async fn counters_are_removed_by_age(fixture: Fixture) {
     for grain in Grain::ALL {
         fixture.store.remove_old_counters(grain, before).await.expect("the store answers");
     }
-    fixture.store.remove_old_days(before).await.expect("the store answers");
+    fixture.store.remove_old_day_counts(before).await.expect("the store answers");
     for table in ["counters", "recipient_domains", "counter_dimensions"] {
         assert_eq!(count(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }

@@ -6,8 +6,8 @@ use postroad_model::{
     Direction, EventKind, MessageId, MessageToken, SendId, SourceId, Status, SuppressionReason, idgen,
 };
 use postroad_store::{
-    NewDelivery, NewEvent, NewReturn, NewSource, NewSuppression, OldRows, Outcome, ReturnEffect, SendInfo,
-    SendOptions, StoreError, StoredBody, Taken,
+    NewDelivery, NewEvent, NewReturn, NewSource, NewSuppression, OldRows, Outcome, ReturnEffect,
+    ReturnResult, SendInfo, SendOptions, StoreError, StoredBody,
 };
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -23,12 +23,12 @@ on_both_engines!(
     mail_about_unknown_messages_is_refused,
     sources_count_complaints_and_no_simulated_bounces,
     concurrent_bounces_have_one_effect,
-    bounce_of_a_message_whose_deliveries_are_removed_is_taken,
+    bounce_of_a_message_without_delivery_records_is_stored,
 );
 
-const KEPT: Taken = Taken { is_stored: true, has_effect: false };
-const CHANGED: Taken = Taken { is_stored: true, has_effect: true };
-const DROPPED: Taken = Taken { is_stored: false, has_effect: false };
+const STORED_ONLY: ReturnResult = ReturnResult { is_stored: true, has_effect: false };
+const STORED_WITH_EFFECT: ReturnResult = ReturnResult { is_stored: true, has_effect: true };
+const NOT_STORED: ReturnResult = ReturnResult { is_stored: false, has_effect: false };
 
 async fn send_message(fixture: &Fixture) -> MessageId {
     let id = fixture.accept_and_claim().await;
@@ -111,7 +111,7 @@ fn complaint(about: MessageId) -> ReturnEffect {
     }
 }
 
-async fn take(fixture: &Fixture, new: NewReturn) -> Taken {
+async fn take(fixture: &Fixture, new: NewReturn) -> ReturnResult {
     fixture.store.take_return(new).await.expect("the store works")
 }
 
@@ -124,8 +124,8 @@ async fn a_sent_message_becomes_bounced_once(fixture: Fixture) {
     let id = send_message(&fixture).await;
     fixture.clock.advance(Duration::from_mins(1));
     let new = mail(&fixture, id, "one@mx.example", Some(bounce(&fixture, id)));
-    let kept_as = new.id;
-    assert_eq!(take(&fixture, new).await, CHANGED);
+    let stored_id = new.id;
+    assert_eq!(take(&fixture, new).await, STORED_WITH_EFFECT);
     let message = fixture.message(id).await;
     assert_eq!((message.status, message.last_delivery_at), (Status::Bounced, Some(fixture.now())));
     let deliveries = fixture.deliveries(id).await;
@@ -135,13 +135,16 @@ async fn a_sent_message_becomes_bounced_once(fixture: Fixture) {
     assert_eq!(record.output, "550 5.1.1 no \u{fffd} such user");
     assert_eq!(record.bounce_class.as_deref(), Some("bad_mailbox"));
     assert_eq!(suppressed_for(&fixture).await, Some(SuppressionReason::HardBounce));
-    let kept = fixture.message(kept_as).await;
+    let stored = fixture.message(stored_id).await;
     assert_eq!(
-        (kept.bounce_for_id, kept.send.bounce, kept.send.direction),
+        (stored.bounce_for_id, stored.send.bounce, stored.send.direction),
         (id.0, true, Direction::Incoming)
     );
-    assert_eq!((kept.status, kept.next_attempt_at), (Status::Sent, None));
-    assert_eq!(take(&fixture, mail(&fixture, id, "two@mx.example", Some(bounce(&fixture, id)))).await, KEPT);
+    assert_eq!((stored.status, stored.next_attempt_at), (Status::Sent, None));
+    assert_eq!(
+        take(&fixture, mail(&fixture, id, "two@mx.example", Some(bounce(&fixture, id)))).await,
+        STORED_ONLY
+    );
     assert_eq!(fixture.deliveries(id).await.len(), 2);
     let kinds = [EventKind::Accepted, EventKind::Delivered, EventKind::Bounced];
     assert_eq!(fixture.event_kinds(id).await, kinds);
@@ -159,7 +162,7 @@ async fn bounce_of_a_message_that_was_not_sent_changes_nothing(fixture: Fixture)
         let before = (fixture.message(id).await.status, fixture.event_kinds(id).await);
         assert_eq!(
             take(&fixture, mail(&fixture, id, "one@mx.example", Some(bounce(&fixture, id)))).await,
-            KEPT
+            STORED_ONLY
         );
         assert_eq!((fixture.message(id).await.status, fixture.event_kinds(id).await), before);
     }
@@ -168,14 +171,17 @@ async fn bounce_of_a_message_that_was_not_sent_changes_nothing(fixture: Fixture)
 
 async fn complaint_leaves_the_status_and_is_reported_once(fixture: Fixture) {
     let id = send_message(&fixture).await;
-    assert_eq!(take(&fixture, mail(&fixture, id, "one@mx.example", Some(complaint(id)))).await, CHANGED);
-    assert_eq!(take(&fixture, mail(&fixture, id, "two@mx.example", Some(complaint(id)))).await, KEPT);
+    assert_eq!(
+        take(&fixture, mail(&fixture, id, "one@mx.example", Some(complaint(id)))).await,
+        STORED_WITH_EFFECT
+    );
+    assert_eq!(take(&fixture, mail(&fixture, id, "two@mx.example", Some(complaint(id)))).await, STORED_ONLY);
     assert_eq!(fixture.message(id).await.status, Status::Sent);
     assert_eq!(fixture.deliveries(id).await.len(), 1);
     assert_eq!(suppressed_for(&fixture).await, Some(SuppressionReason::Complaint));
     assert_eq!(
         take(&fixture, mail(&fixture, id, "three@mx.example", Some(bounce(&fixture, id)))).await,
-        CHANGED
+        STORED_WITH_EFFECT
     );
     let kinds = [EventKind::Accepted, EventKind::Delivered, EventKind::Complained, EventKind::Bounced];
     assert_eq!(fixture.event_kinds(id).await, kinds);
@@ -185,37 +191,40 @@ async fn complaint_leaves_the_status_and_is_reported_once(fixture: Fixture) {
 async fn mail_without_effect_is_stored(fixture: Fixture) {
     let id = send_message(&fixture).await;
     let new = mail(&fixture, id, "delay@mx.example", None);
-    let kept_as = new.id;
-    assert_eq!(take(&fixture, new).await, KEPT);
-    assert_eq!(fixture.message(kept_as).await.bounce_for_id, id.0);
+    let stored_id = new.id;
+    assert_eq!(take(&fixture, new).await, STORED_ONLY);
+    assert_eq!(fixture.message(stored_id).await.bounce_for_id, id.0);
     assert_eq!(fixture.message(id).await.status, Status::Sent);
     assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted, EventKind::Delivered]);
-    assert!(fixture.events(kept_as).await.is_empty());
+    assert!(fixture.events(stored_id).await.is_empty());
 }
 
 async fn repeated_mail_is_stored_once_and_twenty_mails_at_most(fixture: Fixture) {
     let id = send_message(&fixture).await;
-    assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", None)).await, KEPT);
-    assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", None)).await, DROPPED);
+    assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", None)).await, STORED_ONLY);
+    assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", None)).await, NOT_STORED);
     for number in 1..20 {
         let name = if number % 2 == 0 { String::new() } else { format!("{number}@mx.example") };
-        assert_eq!(take(&fixture, mail(&fixture, id, &name, None)).await, KEPT, "{number}");
+        assert_eq!(take(&fixture, mail(&fixture, id, &name, None)).await, STORED_ONLY, "{number}");
     }
-    assert_eq!(take(&fixture, mail(&fixture, id, "last@mx.example", None)).await, DROPPED);
+    assert_eq!(take(&fixture, mail(&fixture, id, "last@mx.example", None)).await, NOT_STORED);
     let other = send_message(&fixture).await;
-    assert_eq!(take(&fixture, mail(&fixture, other, "same@mx.example", None)).await, KEPT);
+    assert_eq!(take(&fixture, mail(&fixture, other, "same@mx.example", None)).await, STORED_ONLY);
 }
 
 /// The bounce arrives before the outcome of the attempt is stored, and once more after it.
 async fn repeated_mail_with_a_new_effect_is_stored(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
-    assert_eq!(take(&fixture, mail(&fixture, id, "same@mx.example", Some(bounce(&fixture, id)))).await, KEPT);
+    assert_eq!(
+        take(&fixture, mail(&fixture, id, "same@mx.example", Some(bounce(&fixture, id)))).await,
+        STORED_ONLY
+    );
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let again = mail(&fixture, id, "same@mx.example", Some(bounce(&fixture, id)));
-    let kept_as = again.id;
-    assert_eq!(take(&fixture, again).await, CHANGED);
+    let stored_id = again.id;
+    assert_eq!(take(&fixture, again).await, STORED_WITH_EFFECT);
     assert_eq!(fixture.message(id).await.status, Status::Bounced);
-    assert_eq!(fixture.message(kept_as).await.bounce_for_id, id.0);
+    assert_eq!(fixture.message(stored_id).await.bounce_for_id, id.0);
 }
 
 async fn large_and_small_mail_is_read_back(fixture: Fixture) {
@@ -224,29 +233,29 @@ async fn large_and_small_mail_is_read_back(fixture: Fixture) {
         (0..1_500_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     for bytes in [&b"x"[..], &large] {
         let new = mail_of(&fixture, id, "", None, bytes);
-        let kept_as = new.id;
-        assert_eq!(take(&fixture, new).await, KEPT);
-        let send = fixture.message(kept_as).await.send;
+        let stored_id = new.id;
+        assert_eq!(take(&fixture, new).await, STORED_ONLY);
+        let send = fixture.message(stored_id).await.send;
         let read = fixture.store.read_body(fixture.server, send.id, send.size).await.expect("it is there");
         assert!(read == bytes, "{} bytes became {}", bytes.len(), read.len());
     }
     let repeated = mail_of(&fixture, id, "same@mx.example", None, &large);
-    assert_eq!(take(&fixture, repeated).await, KEPT);
+    assert_eq!(take(&fixture, repeated).await, STORED_ONLY);
     let repeated = mail_of(&fixture, id, "same@mx.example", None, &large);
-    assert_eq!(take(&fixture, repeated).await, DROPPED);
+    assert_eq!(take(&fixture, repeated).await, NOT_STORED);
     assert_eq!(fixture.query_int("SELECT count(*) FROM sends").await, 4);
 }
 
 async fn mail_about_unknown_messages_is_refused(fixture: Fixture) {
     let id = send_message(&fixture).await;
     let first = mail(&fixture, id, "one@mx.example", None);
-    let kept_as = first.id;
-    assert_eq!(take(&fixture, first).await, KEPT);
+    let stored_id = first.id;
+    assert_eq!(take(&fixture, first).await, STORED_ONLY);
     let unknown = mail(&fixture, MessageId(4_711), "x@mx.example", None);
     let mut foreign = mail(&fixture, id, "x@mx.example", Some(bounce(&fixture, id)));
     foreign.info.server_id = fixture.other_server;
     // Returned mail has no return path of its own.
-    let of_a_bounce = mail(&fixture, kept_as, "x@mx.example", Some(bounce(&fixture, id)));
+    let of_a_bounce = mail(&fixture, stored_id, "x@mx.example", Some(bounce(&fixture, id)));
     for new in [unknown, foreign, of_a_bounce] {
         assert!(matches!(fixture.store.take_return(new).await, Err(StoreError::NotFound)));
     }
@@ -274,10 +283,10 @@ async fn sources_count_complaints_and_no_simulated_bounces(fixture: Fixture) {
         assert!(fixture.finish(outcome).await);
         // If the address were suppressed, the next message to it would be held.
         let counted = ReturnEffect { suppress: None, ..complaint(id) };
-        assert_eq!(take(&fixture, mail(&fixture, id, "", Some(counted))).await, CHANGED);
+        assert_eq!(take(&fixture, mail(&fixture, id, "", Some(counted))).await, STORED_WITH_EFFECT);
         let simulated = bounce(&fixture, id);
         let simulated = ReturnEffect { suppress: None, counts_for_source: false, ..simulated };
-        assert_eq!(take(&fixture, mail(&fixture, id, "", Some(simulated))).await, CHANGED);
+        assert_eq!(take(&fixture, mail(&fixture, id, "", Some(simulated))).await, STORED_WITH_EFFECT);
     }
     let of = async |column: &str| {
         fixture.query_int(&format!("SELECT {column} FROM source_days WHERE source_id = {}", source.0)).await
@@ -301,7 +310,7 @@ async fn concurrent_bounces_have_one_effect(fixture: Fixture) {
     assert_eq!(fixture.event_kinds(id).await.len(), 3);
 }
 
-async fn bounce_of_a_message_whose_deliveries_are_removed_is_taken(fixture: Fixture) {
+async fn bounce_of_a_message_without_delivery_records_is_stored(fixture: Fixture) {
     let id = send_message(&fixture).await;
     fixture.clock.advance(Duration::from_hours(3 * 7 * 24));
     let before = idgen::first_id_at(fixture.now());
@@ -310,7 +319,7 @@ async fn bounce_of_a_message_whose_deliveries_are_removed_is_taken(fixture: Fixt
     while fixture.store.remove_old_rows(&mut removal).await.expect("removing works").has_more {}
     assert!(fixture.deliveries(id).await.is_empty());
     let new = mail(&fixture, id, "one@mx.example", Some(bounce(&fixture, id)));
-    assert_eq!(take(&fixture, new).await, CHANGED);
+    assert_eq!(take(&fixture, new).await, STORED_WITH_EFFECT);
     assert_eq!(fixture.message(id).await.status, Status::Bounced);
     assert_eq!(fixture.deliveries(id).await.len(), 1);
 }

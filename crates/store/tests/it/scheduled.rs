@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{EventKind, HoldReason, MessageId, Status, Timestamp};
-use postroad_store::{ClaimSkips, InitialState, NewSend, Outcome, Retried, ScheduleChange, ScheduleChanged};
+use postroad_store::{
+    ClaimSkips, InitialState, NewSend, Outcome, RetryResult, ScheduleChange, ScheduleChangeResult,
+};
 
 use crate::by_operator;
 use crate::fixture::{Fixture, on_both_engines, simulator};
@@ -64,7 +66,7 @@ async fn a_message_that_became_due_late_is_uncounted_in_the_hour_that_counted_it
     assert_eq!(fixture.query_int(counted).await, 1);
     let later = ScheduleChange::MoveTo(fixture.in_secs(7_200));
     let moved = fixture.store.change_scheduled(fixture.server, id, later, simulator()).await;
-    assert_eq!(moved.expect("the store works"), ScheduleChanged::Done);
+    assert_eq!(moved.expect("the store works"), ScheduleChangeResult::Done);
     assert_eq!(fixture.query_int(counted).await, 0);
 }
 
@@ -77,10 +79,10 @@ async fn a_retried_message_is_uncounted_in_the_hour_in_which_it_was_accepted(fix
     assert_eq!(fixture.query_int(counted).await, 1);
     fixture.clock.advance(Duration::from_hours(1));
     let retried = fixture.store.retry(fixture.server, id, simulator()).await;
-    assert_eq!(retried.expect("the store works"), Retried::Now);
+    assert_eq!(retried.expect("the store works"), RetryResult::Now);
     let later = ScheduleChange::MoveTo(fixture.in_secs(7_200));
     let moved = fixture.store.change_scheduled(fixture.server, id, later, simulator()).await;
-    assert_eq!(moved.expect("the store works"), ScheduleChanged::Done);
+    assert_eq!(moved.expect("the store works"), ScheduleChangeResult::Done);
     assert_eq!(fixture.query_int(counted).await, 0);
 }
 
@@ -167,7 +169,7 @@ async fn scheduled_message_that_is_retried_is_due_now(fixture: Fixture) {
     let id = fixture.accept(scheduled(&fixture, &["a@example.com"], 3_600)).await[0];
     assert_eq!(
         fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works"),
-        Retried::Now
+        RetryResult::Now
     );
     assert_eq!(fixture.claim_due().await.len(), 1);
     assert_eq!(fixture.message(id).await.status, Status::Pending);
@@ -183,7 +185,7 @@ async fn released_message_with_a_future_send_at_is_scheduled(fixture: Fixture) {
     let id = fixture.accept(with_send_at(send, fixture.in_secs(600))).await[0];
     assert_eq!(
         fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works"),
-        Retried::Released
+        RetryResult::Released
     );
     let message = fixture.message(id).await;
     assert_eq!((message.status, message.next_attempt_at), (Status::Scheduled, Some(fixture.in_secs(600))));
@@ -201,7 +203,7 @@ fn expiring(fixture: &Fixture, seconds: u64) -> NewSend {
 }
 
 async fn finish_waiting(fixture: &Fixture, id: MessageId, due_at: Timestamp) -> bool {
-    let outcome = Outcome { claimed_for: Some(due_at), ..fixture.outcome(id, Status::HardFail) };
+    let outcome = Outcome { claimed_due_at: Some(due_at), ..fixture.outcome(id, Status::HardFail) };
     fixture.store.finish_waiting(Arc::new(outcome)).await.expect("the store works")
 }
 
@@ -232,14 +234,18 @@ async fn expired_messages_are_listed_and_finished_whoever_has_claimed_them(fixtu
 async fn begun_message_is_not_expired_until_it_is_unbegun(fixture: Fixture) {
     let id = fixture.accept(expiring(&fixture, 60)).await[0];
     let due_at = fixture.claim_due().await[0].due_at;
-    let entry =
-        || postroad_store::Begin { server_id: fixture.server, message_id: id, due_at, needs_message: false };
+    let entry = || postroad_store::BeginRequest {
+        server_id: fixture.server,
+        message_id: id,
+        due_at,
+        needs_message: false,
+    };
     fixture.store.begin(vec![entry()]).await.expect("the store works");
     fixture.clock.advance(Duration::from_mins(1));
     assert!(!finish_waiting(&fixture, id, due_at).await);
     fixture.store.unbegin(fixture.server, id).await.expect("the store works");
     let begun = fixture.store.begin(vec![entry()]).await.expect("the store works");
-    assert!(matches!(begun[..], [postroad_store::Begun::Go(_)]), "it is still claimed: {begun:?}");
+    assert!(matches!(begun[..], [postroad_store::BeginResult::Go(_)]), "it is still claimed: {begun:?}");
     fixture.store.unbegin(fixture.server, id).await.expect("the store works");
     assert!(finish_waiting(&fixture, id, due_at).await);
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use postroad_model::{MessageId, Status, Timestamp};
 use postroad_store::{
-    Erased, FilterTerm, IndexProgress, InitialState, Matcher, Needle, SearchFilter, SearchPage, WaitingFor,
+    EraseResult, FilterTerm, IndexProgress, InitialState, Matcher, Needle, SearchFilter, SearchPage,
+    WaitingFor,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
@@ -45,7 +46,7 @@ const TAGS: [&str; 3] = ["news", "news ", "receipts"];
 
 /// A message as the test knows it.
 #[derive(Debug, Clone)]
-struct Known {
+struct KnownMessage {
     id: MessageId,
     token: String,
     message_id: String,
@@ -61,7 +62,7 @@ struct Known {
     at: Timestamp,
 }
 
-async fn accept_random(fixture: &Fixture, random: &mut StdRng) -> Vec<Known> {
+async fn accept_random(fixture: &Fixture, random: &mut StdRng) -> Vec<KnownMessage> {
     let to: Vec<String> = (0..random.random_range(1..4))
         .map(|_| format!("{}@{}", pick(random, &PEOPLE), pick(random, &DOMAINS)))
         .collect();
@@ -93,7 +94,7 @@ async fn accept_random(fixture: &Fixture, random: &mut StdRng) -> Vec<Known> {
     let tokens: Vec<String> = send.recipients.iter().map(|recipient| recipient.token.0.clone()).collect();
     let ids = fixture.accept(send).await;
     fixture.clock.advance(Duration::from_secs(random.random_range(0..3)));
-    let known = |((id, token), rcpt_to): ((MessageId, String), String)| Known {
+    let known = |((id, token), rcpt_to): ((MessageId, String), String)| KnownMessage {
         id,
         token,
         message_id: info.message_id.clone(),
@@ -111,13 +112,13 @@ async fn accept_random(fixture: &Fixture, random: &mut StdRng) -> Vec<Known> {
     ids.into_iter().zip(tokens).zip(to).map(known).collect()
 }
 
-type Test = Box<dyn Fn(&Known) -> bool>;
+type MessageTest = Box<dyn Fn(&KnownMessage) -> bool>;
 
 fn pick<'a, T>(random: &mut StdRng, from: &'a [T]) -> &'a T {
     from.choose(random).expect("it is not empty")
 }
 
-fn random_matcher(random: &mut StdRng) -> (Matcher, Test) {
+fn random_matcher(random: &mut StdRng) -> (Matcher, MessageTest) {
     let source = [*pick(random, &WORDS), *pick(random, &PEOPLE), *pick(random, &DOMAINS)];
     let letters: Vec<char> = pick(random, &source).chars().collect();
     let from = random.random_range(0..letters.len());
@@ -208,7 +209,7 @@ async fn remove_parts(fixture: &Fixture) {
 
 async fn searches_find_what_a_scan_finds(fixture: Fixture) {
     let mut random = StdRng::seed_from_u64(7);
-    let mut known: Vec<Known> = Vec::new();
+    let mut known: Vec<KnownMessage> = Vec::new();
     for round in 0..5 {
         for _ in 0..60 {
             known.extend(accept_random(&fixture, &mut random).await);
@@ -228,10 +229,10 @@ async fn searches_find_what_a_scan_finds(fixture: Fixture) {
             let parts = "SELECT count(*) FROM search_blocks WHERE state = 4";
             assert_eq!(fixture.query_int(parts).await, 0);
         }
-        let newest_first: Vec<Known> = known.iter().rev().cloned().collect();
+        let newest_first: Vec<KnownMessage> = known.iter().rev().cloned().collect();
         for number in 0..40 {
             let mut filter = SearchFilter::default();
-            let mut tests: Vec<Test> = Vec::new();
+            let mut tests: Vec<MessageTest> = Vec::new();
             for _ in 0..random.random_range(0..4) {
                 let (matcher, test) = random_matcher(&mut random);
                 let is_negated = random.random_ratio(1, 4);
@@ -274,7 +275,7 @@ async fn searches_find_what_a_scan_finds(fixture: Fixture) {
 }
 
 /// A message is found by its id and token, and with others of its send by its Message-ID.
-async fn assert_found_by_names(fixture: &Fixture, newest_first: &[Known], one: &Known) {
+async fn assert_found_by_names(fixture: &Fixture, newest_first: &[KnownMessage], one: &KnownMessage) {
     let of_send = newest_first.iter().filter(|known| known.message_id == one.message_id);
     let of_send: Vec<MessageId> = of_send.map(|known| known.id).collect();
     let anywhere = |text: &str| Matcher::Anywhere(Needle::new(text));
@@ -479,5 +480,5 @@ async fn a_merge_does_not_bring_back_an_erased_person(fixture: Fixture) {
 async fn erase(fixture: &Fixture, id: MessageId) {
     let store = &fixture.store;
     store.cancel_if(fixture.server, id, WaitingFor::Anything).await.expect("the store works");
-    assert_eq!(store.erase_message(fixture.server, id).await.expect("the store works"), Erased::Done);
+    assert_eq!(store.erase_message(fixture.server, id).await.expect("the store works"), EraseResult::Done);
 }

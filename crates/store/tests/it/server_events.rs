@@ -8,7 +8,7 @@ use postroad_model::{
 };
 use postroad_store::{
     Ceiling, InitialState, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, Server, ServerChange,
-    ServerUpdate, SetBy, StoreError, WarmupPause, WebhookSecret,
+    ServerUpdateResult, SetBy, StoreError, WarmupPause, WebhookSecret,
 };
 use serde_json::{Value, json};
 
@@ -27,26 +27,26 @@ on_both_engines!(
     ceilings_bound_a_servers_own_changes,
 );
 
-fn parsed(kind: EventKind, data: &str) -> (EventKind, Value) {
+fn parse_event(kind: EventKind, data: &str) -> (EventKind, Value) {
     (kind, serde_json::from_str(data).expect("it is JSON"))
 }
 
 /// The last event of a message.
-async fn last(fixture: &Fixture, id: MessageId) -> (EventKind, Value) {
+async fn last_event(fixture: &Fixture, id: MessageId) -> (EventKind, Value) {
     let events = fixture.events(id).await;
     let last = events.last().expect("it has events");
-    parsed(last.kind, &last.data)
+    parse_event(last.kind, &last.data)
 }
 
 /// The events of a server in order; their `seq` has no gap.
-async fn of_server(fixture: &Fixture, server: ServerId) -> Vec<(EventKind, Value)> {
+async fn server_events(fixture: &Fixture, server: ServerId) -> Vec<(EventKind, Value)> {
     let events = fixture.store.list_events(server, MessageId(0)).await.expect("the store works");
     let seqs: Vec<i64> = events.iter().map(|event| event.seq).collect();
     assert_eq!(seqs, (1..=events.len() as i64).collect::<Vec<_>>());
-    events.iter().map(|event| parsed(event.kind, &event.data)).collect()
+    events.iter().map(|event| parse_event(event.kind, &event.data)).collect()
 }
 
-fn limited(fixture: &Fixture, recipients: usize, limit: u32) -> NewSend {
+fn limited_send(fixture: &Fixture, recipients: usize, limit: u32) -> NewSend {
     let addresses: Vec<String> = (0..recipients).map(|n| format!("r{n}@example.com")).collect();
     let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
     NewSend { hourly_limit: Some(limit), ..fixture.send_to(&addresses) }
@@ -68,23 +68,23 @@ async fn holds_are_reported_with_their_reason(fixture: Fixture) {
         "reason": "suppressed",
         "suppression": { "reason": "complaint", "since": "2026-11-15T00:00:00Z" },
     });
-    assert_eq!(last(&fixture, id).await, (EventKind::Held, expected));
+    assert_eq!(last_event(&fixture, id).await, (EventKind::Held, expected));
 
-    let id = fixture.accept(limited(&fixture, 1, 0)).await[0];
+    let id = fixture.accept(limited_send(&fixture, 1, 0)).await[0];
     let details = "The hourly limit of 0 messages is reached";
     let expected = json!({ "status": "Held", "details": details, "reason": "hourly_limit" });
-    assert_eq!(last(&fixture, id).await, (EventKind::Held, expected));
+    assert_eq!(last_event(&fixture, id).await, (EventKind::Held, expected));
 
     for (reason, name) in [(HoldReason::Development, "development"), (HoldReason::Credential, "credential")] {
         let state = InitialState::Held { reason, details: "why".into(), expiry: fixture.in_secs(60) };
         let id = fixture.accept(fixture.send(fixture.server, &["bob@example.com"], state, b"x")).await[0];
         let expected = json!({ "status": "Held", "details": "why", "reason": name });
-        assert_eq!(last(&fixture, id).await, (EventKind::Held, expected));
+        assert_eq!(last_event(&fixture, id).await, (EventKind::Held, expected));
     }
     let state = InitialState::TestSent { details: "a test".into() };
     let id = fixture.accept(fixture.send(fixture.server, &["bob@example.com"], state, b"x")).await[0];
     let expected = json!({ "status": "Sent", "details": "a test" });
-    assert_eq!(last(&fixture, id).await, (EventKind::Delivered, expected));
+    assert_eq!(last_event(&fixture, id).await, (EventKind::Delivered, expected));
     let events = fixture.events(id).await;
     assert_eq!((events[0].kind, events[0].data.as_str()), (EventKind::Accepted, "{}"));
 }
@@ -97,16 +97,16 @@ async fn releases_and_expired_holds_are_reported_with_the_new_status(fixture: Fi
     };
     let id = held().await;
     fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works");
-    assert_eq!(last(&fixture, id).await, (EventKind::Released, json!({ "status": "Pending" })));
+    assert_eq!(last_event(&fixture, id).await, (EventKind::Released, json!({ "status": "Pending" })));
     fixture.store.cancel(fixture.server, id).await.expect("the store works");
     let expected =
         json!({ "status": "Cancelled", "details": "The message was cancelled before it was sent" });
-    assert_eq!(last(&fixture, id).await, (EventKind::Cancelled, expected));
+    assert_eq!(last_event(&fixture, id).await, (EventKind::Cancelled, expected));
     let id = held().await;
     fixture.clock.set(fixture.in_secs(61));
     assert_eq!(fixture.store.expire_holds(5).await.expect("the store works"), 1);
     let expected = json!({ "status": "HoldCancelled", "details": "The hold ended without a release" });
-    assert_eq!(last(&fixture, id).await, (EventKind::Cancelled, expected));
+    assert_eq!(last_event(&fixture, id).await, (EventKind::Cancelled, expected));
 }
 
 async fn hourly_limit_is_reported_once_at_nine_tenths_and_once_when_used_up(fixture: Fixture) {
@@ -118,22 +118,25 @@ async fn hourly_limit_is_reported_once_at_nine_tenths_and_once_when_used_up(fixt
         (kind, json!({ "server": server, "limit": 20, "volume": messages, "hour": hour }))
     };
     for (recipients, expected) in [(17, 0), (1, 1), (1, 1), (1, 2), (1, 2), (5, 2)] {
-        fixture.accept(limited(&fixture, recipients, 20)).await;
-        assert_eq!(of_server(&fixture, fixture.server).await.len(), expected);
+        fixture.accept(limited_send(&fixture, recipients, 20)).await;
+        assert_eq!(server_events(&fixture, fixture.server).await.len(), expected);
     }
     fixture.clock.advance(Duration::from_hours(1));
-    fixture.accept(limited(&fixture, 30, 20)).await;
+    fixture.accept(limited_send(&fixture, 30, 20)).await;
     let expected = [
         event(EventKind::SendLimitApproaching, 18, hour),
         event(EventKind::SendLimitExceeded, 20, hour),
         event(EventKind::SendLimitApproaching, 30, "2026-11-15T01:00:00Z"),
         event(EventKind::SendLimitExceeded, 30, "2026-11-15T01:00:00Z"),
     ];
-    assert_eq!(of_server(&fixture, fixture.server).await, expected);
-    assert_eq!(of_server(&fixture, fixture.other_server).await, []);
+    assert_eq!(server_events(&fixture, fixture.server).await, expected);
+    assert_eq!(server_events(&fixture, fixture.other_server).await, []);
     let work = fixture.store.claim_webhook_work(fixture.server, webhook.id, 10, Vec::new()).await;
-    let work: Vec<(EventKind, Value)> =
-        work.expect("the store works").iter().map(|work| parsed(work.event.kind, &work.event.data)).collect();
+    let work: Vec<(EventKind, Value)> = work
+        .expect("the store works")
+        .iter()
+        .map(|work| parse_event(work.event.kind, &work.event.data))
+        .collect();
     assert_eq!(work, expected, "webhooks get them, too");
 }
 
@@ -151,7 +154,7 @@ fn new_webhook(server_id: ServerId, events: EventSet) -> NewWebhook {
 async fn hourly_limit_is_reported_once_by_concurrent_sends(fixture: Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..40 {
-        let mut send = limited(&fixture, 3, 50);
+        let mut send = limited_send(&fixture, 3, 50);
         if n % 2 == 0 {
             // PostgreSQL accepts sends with an idempotency key in another way.
             send.idempotency = fixture.send_with_key(&format!("k{n}"), 1, "a").idempotency;
@@ -161,7 +164,7 @@ async fn hourly_limit_is_reported_once_by_concurrent_sends(fixture: Fixture) {
     }
     tasks.join_all().await;
     let kinds: Vec<EventKind> =
-        of_server(&fixture, fixture.server).await.into_iter().map(|(kind, _)| kind).collect();
+        server_events(&fixture, fixture.server).await.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(kinds, [EventKind::SendLimitApproaching, EventKind::SendLimitExceeded]);
 }
 
@@ -173,7 +176,7 @@ async fn concurrent_events_of_a_server_have_distinct_numbers(fixture: Fixture) {
         tasks.spawn(async move { store.add_server_event(server, event).await.expect("the store works") });
     }
     tasks.join_all().await;
-    assert_eq!(of_server(&fixture, fixture.server).await.len(), 40);
+    assert_eq!(server_events(&fixture, fixture.server).await.len(), 40);
 }
 
 async fn paused_warm_up_is_reported_once_to_the_servers_that_use_the_address(fixture: Fixture) {
@@ -201,8 +204,8 @@ async fn paused_warm_up_is_reported_once_to_the_servers_that_use_the_address(fix
     assert_eq!(found.warmup_paused_reason.as_deref(), Some("too many bounces"));
     assert_eq!(found.warmup_started_at, Some(fixture.now()));
     let data = json!({ "address": "192.0.2.1", "pool": "fresh", "reason": "too many bounces" });
-    assert_eq!(of_server(&fixture, fixture.server).await, [(EventKind::IpWarmupPaused, data)]);
-    assert_eq!(of_server(&fixture, fixture.other_server).await, []);
+    assert_eq!(server_events(&fixture, fixture.server).await, [(EventKind::IpWarmupPaused, data)]);
+    assert_eq!(server_events(&fixture, fixture.other_server).await, []);
     store.set_source_warmup(source.id, None).await.expect("it is there");
     assert!(!store.pause_warmup(pause).await.expect("the store works"), "it is over");
 }
@@ -214,14 +217,14 @@ async fn domain_is_reported_when_it_becomes_verified(fixture: Fixture) {
         store.set_domain_verified(id, verified_at, fixture.now()).await.expect("it is there");
     };
     set(None).await;
-    assert_eq!(of_server(&fixture, fixture.server).await, []);
+    assert_eq!(server_events(&fixture, fixture.server).await, []);
     set(Some(fixture.now())).await;
     set(Some(fixture.in_secs(5))).await;
     let data = json!({ "domain": { "name": "shop.example" }, "verified_at": "2026-11-15T00:00:00Z" });
-    assert_eq!(of_server(&fixture, fixture.server).await, [(EventKind::DomainVerified, data)]);
+    assert_eq!(server_events(&fixture, fixture.server).await, [(EventKind::DomainVerified, data)]);
     set(None).await;
     set(Some(fixture.now())).await;
-    assert_eq!(of_server(&fixture, fixture.server).await.len(), 2, "it is verified again");
+    assert_eq!(server_events(&fixture, fixture.server).await.len(), 2, "it is verified again");
     let unknown =
         store.set_domain_verified(postroad_model::DomainId(4711), Some(fixture.now()), fixture.now()).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
@@ -230,7 +233,7 @@ async fn domain_is_reported_when_it_becomes_verified(fixture: Fixture) {
 async fn settings_are_changed_all_or_none(fixture: Fixture) {
     let store = &fixture.store;
     let update = async |change| match store.update_server(fixture.server, None, change).await? {
-        ServerUpdate::Done(server) => Ok(*server),
+        ServerUpdateResult::Done(server) => Ok(*server),
         refused => panic!("nothing forbids it: {refused:?}"),
     };
     let before = store.find_server(fixture.server).await.expect("the store works").expect("it is there");
@@ -290,7 +293,7 @@ async fn ceilings_bound_a_servers_own_changes(fixture: Fixture) {
         ServerChange { name: Some("free".into()), hourly_limit: Change::Clear, ..ServerChange::default() };
     let refused = store.update_server(fixture.server, None, change).await.expect("the store works");
     assert!(
-        matches!(refused, ServerUpdate::Exceeds(found) if found == [(Ceiling::HourlyLimit(100), SetBy::Operator)])
+        matches!(refused, ServerUpdateResult::Exceeds(found) if found == [(Ceiling::HourlyLimit(100), SetBy::Operator)])
     );
     assert_eq!(
         (server().await.name, server().await.hourly_limit),
@@ -299,7 +302,7 @@ async fn ceilings_bound_a_servers_own_changes(fixture: Fixture) {
     );
     let change = ServerChange { hourly_limit: Change::Set(10), ..ServerChange::default() };
     let done = store.update_server(fixture.server, None, change).await.expect("the store works");
-    assert!(matches!(done, ServerUpdate::Done(server) if server.hourly_limit == Some(10)));
+    assert!(matches!(done, ServerUpdateResult::Done(server) if server.hourly_limit == Some(10)));
     by_operator::set_hourly_limit(store, fixture.server, Some(5)).await.expect("the store works");
     by_operator::set_send_rate(store, fixture.server, None).await.expect("the store works");
     let cut = server().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_model::{AccountId, CredentialId, DomainId, Scope, ServerId, ServerMode};
 use postroad_store::{
     AccountCeilingsChange, AccountFilter, CredentialFilter, KeyHash, NewCredential, NewServer, SetBy,
-    StoreError, Updated,
+    StoreError, UpdateResult,
 };
 
 use crate::by_operator;
@@ -87,7 +87,7 @@ async fn names_that_the_operator_gives_are_unique_and_those_of_accounts_need_not
     let taken = rename(SetBy::Operator, "Shop").await;
     assert!(matches!(taken, Err(StoreError::Conflict)), "{taken:?}");
     let own = rename(SetBy::Account, "Shop").await;
-    assert!(matches!(&own, Ok(Updated::Done(account)) if account.name == "Shop"), "{own:?}");
+    assert!(matches!(&own, Ok(UpdateResult::Done(account)) if account.name == "Shop"), "{own:?}");
     let filter = AccountFilter { name: Some("Shop".into()), ..AccountFilter::default() };
     let found = store.list_accounts_page(filter, None, 10).await.expect("the store works");
     assert_eq!(found.iter().map(|account| account.id).collect::<Vec<_>>(), [fixture.account, ids[0]]);

@@ -3,7 +3,7 @@
 use postroad_model::TemplateId;
 use postroad_store::{
     NewTemplate, StoreError, Template, TemplateChange, TemplateContent, TemplateKind, TemplateRef,
-    TemplateTexts, Updated,
+    TemplateTexts, UpdateResult,
 };
 
 use crate::domains::undo_setup_changes;
@@ -20,7 +20,7 @@ on_both_engines!(
 );
 
 /// Number of newest versions that are kept.
-const HISTORY: usize = 3;
+const VERSIONS_KEPT_MAX: usize = 3;
 
 fn content(subject: &str) -> TemplateContent {
     let texts = TemplateTexts { subject: Some(subject.into()), ..TemplateTexts::default() };
@@ -43,13 +43,13 @@ async fn create(fixture: &Fixture, alias: &str) -> Template {
 
 async fn change(fixture: &Fixture, id: TemplateId, subject: &str) -> Template {
     let change = TemplateChange { content: Some(content(subject)), ..TemplateChange::default() };
-    done(fixture.store.change_template(fixture.server, id, change, HISTORY).await)
+    expect_done(fixture.store.change_template(fixture.server, id, change, VERSIONS_KEPT_MAX).await)
 }
 
-fn done(changed: Result<Updated<Template>, StoreError>) -> Template {
+fn expect_done(changed: Result<UpdateResult<Template>, StoreError>) -> Template {
     match changed.expect("the store works") {
-        Updated::Done(template) => template,
-        Updated::OtherVersion(version) => panic!("it has version {version}"),
+        UpdateResult::Done(template) => template,
+        UpdateResult::OtherVersion(version) => panic!("it has version {version}"),
     }
 }
 
@@ -84,7 +84,8 @@ async fn every_change_of_texts_is_a_version_and_old_versions_are_removed(fixture
     fixture.store.publish_template(fixture.server, id, 1).await.expect("the store works");
     let renamed =
         TemplateChange { name: Some("Other".into()), alias: Some(None), ..TemplateChange::default() };
-    let renamed = done(fixture.store.change_template(fixture.server, id, renamed, HISTORY).await);
+    let renamed =
+        expect_done(fixture.store.change_template(fixture.server, id, renamed, VERSIONS_KEPT_MAX).await);
     assert_eq!((renamed.latest, renamed.name.as_str(), renamed.alias), (1, "Other", None));
     for at in 2..=6 {
         assert_eq!(change(&fixture, id, &format!("text {at}")).await.latest, at);
@@ -92,8 +93,8 @@ async fn every_change_of_texts_is_a_version_and_old_versions_are_removed(fixture
     assert_eq!(versions(&fixture, id).await, [6, 5, 4, 1], "the published one stays");
     let late = TemplateChange { if_latest: Some(5), ..TemplateChange::default() };
     let late = TemplateChange { name: Some("Late".into()), content: Some(content("late")), ..late };
-    let late = fixture.store.change_template(fixture.server, id, late, HISTORY).await;
-    assert!(matches!(late, Ok(Updated::OtherVersion(6))), "{late:?}");
+    let late = fixture.store.change_template(fixture.server, id, late, VERSIONS_KEPT_MAX).await;
+    assert!(matches!(late, Ok(UpdateResult::OtherVersion(6))), "{late:?}");
     assert_eq!(versions(&fixture, id).await, [6, 5, 4, 1], "nothing was saved");
     let found = fixture.store.find_template_version(fixture.server, id, 5).await.expect("the store works");
     assert_eq!(found.expect("it is kept").content, content("text 5"));
@@ -123,7 +124,7 @@ async fn an_alias_is_taken_once_and_free_again_after_deletion(fixture: Fixture) 
     fixture.store.create_template(foreign, 100).await.expect("each server has its own");
     let second = create(&fixture, "second").await;
     let taken = TemplateChange { alias: Some(Some("welcome".into())), ..TemplateChange::default() };
-    let taken = fixture.store.change_template(fixture.server, second.id, taken, HISTORY).await;
+    let taken = fixture.store.change_template(fixture.server, second.id, taken, VERSIONS_KEPT_MAX).await;
     assert!(matches!(taken, Err(StoreError::Conflict)), "{taken:?}");
     fixture.store.delete_template(fixture.server, first.id).await.expect("it works");
     assert!(versions(&fixture, first.id).await.is_empty());

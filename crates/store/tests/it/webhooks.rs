@@ -6,8 +6,8 @@ use postroad_model::{
     Clock as _, DomainName, EventId, EventKind, EventSet, Status, Timestamp, WebhookFormat,
 };
 use postroad_store::{
-    NewTrackingEvent, NewWebhook, NewWebhookAttempt, Replay, StoreError, TrackingEventKind, Updated, Webhook,
-    WebhookAttemptFilter, WebhookChange, WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
+    NewTrackingEvent, NewWebhook, NewWebhookAttempt, Replay, StoreError, TrackingEventKind, UpdateResult,
+    Webhook, WebhookAttemptFilter, WebhookChange, WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
 };
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -307,9 +307,9 @@ async fn disabled_webhook_gets_no_events_and_others_are_notified(fixture: Fixtur
     let change = WebhookChange { enabled: Some(true), ..WebhookChange::default() };
     let late =
         fixture.store.change_webhook(fixture.server, dead.id, Some(dead.version), change.clone()).await;
-    assert!(matches!(late, Ok(Updated::OtherVersion(2))), "{late:?}");
+    assert!(matches!(late, Ok(UpdateResult::OtherVersion(2))), "{late:?}");
     let enabled = fixture.store.change_webhook(fixture.server, dead.id, Some(2), change).await;
-    let Ok(Updated::Done(enabled)) = enabled else { panic!("{enabled:?}") };
+    let Ok(UpdateResult::Done(enabled)) = enabled else { panic!("{enabled:?}") };
     assert_eq!((enabled.enabled, enabled.disabled_reason, enabled.url), (true, None, dead.url));
 }
 

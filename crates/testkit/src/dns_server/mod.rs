@@ -4,7 +4,7 @@
 //! apply from the next query on.
 
 mod failure;
-mod serving;
+mod sockets;
 mod zone;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 pub use failure::Failure;
 pub use hickory_proto::rr::RecordType;
 
-use serving::Sockets;
+use sockets::Sockets;
 use zone::Zone;
 
 /// Running server; dropping it closes the port.

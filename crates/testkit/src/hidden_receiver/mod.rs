@@ -13,7 +13,7 @@ pub use limits::{BlockedTime, Greylist, HiddenLimits, RateLimit, RefusedAt, Wind
 use rate::RateCount;
 
 /// Reply that stands for a broken connection.
-const LOST: &str = "421 4.4.2 connection lost";
+const LOST_CONNECTION_REPLY: &str = "421 4.4.2 connection lost";
 
 /// Reply that refuses a connection or a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Refusal {
 
 /// Message offered to the receiver.
 #[derive(Debug, Clone, Copy)]
-pub struct Offered<'a> {
+pub struct OfferedMessage<'a> {
     pub id: i64,
     pub sender: &'a str,
     pub recipient: &'a str,
@@ -48,7 +48,7 @@ pub struct HiddenReceiver {
     /// Refused messages and connections.
     pub refused: Vec<(RefusedAt, Timestamp)>,
     /// Maximum number of connections open at the same time.
-    pub most_open: usize,
+    pub open_max: usize,
 }
 
 impl HiddenReceiver {
@@ -62,7 +62,7 @@ impl HiddenReceiver {
             first_seen: HashMap::new(),
             accepted: Vec::new(),
             refused: Vec::new(),
-            most_open: 0,
+            open_max: 0,
         }
     }
 
@@ -88,7 +88,7 @@ impl HiddenReceiver {
         }
         self.connections_made += 1;
         self.open.insert(self.connections_made, (source, 0));
-        self.most_open = self.most_open.max(self.open.len());
+        self.open_max = self.open_max.max(self.open.len());
         Ok(self.connections_made)
     }
 
@@ -97,28 +97,34 @@ impl HiddenReceiver {
     }
 
     /// Offers a whole message: accepted, or refused at some stage.
-    pub fn message(&mut self, connection: u64, offered: Offered<'_>, now: Timestamp) -> Result<(), Refusal> {
+    pub fn offer_message(
+        &mut self,
+        connection: u64,
+        offered: OfferedMessage<'_>,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
         for at in [RefusedAt::MailFrom, RefusedAt::RcptTo, RefusedAt::EndOfData] {
-            self.message_at(at, connection, offered, now)?;
+            self.offer_stage(at, connection, offered, now)?;
         }
         Ok(())
     }
 
     /// Offers one stage of a message; it is accepted at the end of its data.
-    pub fn message_at(
+    pub fn offer_stage(
         &mut self,
         at: RefusedAt,
         connection: u64,
-        offered: Offered<'_>,
+        offered: OfferedMessage<'_>,
         now: Timestamp,
     ) -> Result<(), Refusal> {
-        let Some((source, carried)) = self.open.get(&connection).copied() else {
-            return Err(Refusal { at, reply: LOST.to_owned(), closes: true });
+        let Some((source, messages_carried)) = self.open.get(&connection).copied() else {
+            return Err(Refusal { at, reply: LOST_CONNECTION_REPLY.to_owned(), closes: true });
         };
         let is_refused_here = self.limits.connections_refused_at == at;
         let too_many = (is_refused_here && self.is_beyond_connections(source, connection))
             .then(|| self.limits.connections_reply.clone());
-        if let Some(reply) = too_many.or_else(|| self.refusal_at(at, source, carried, offered, now)) {
+        if let Some(reply) = too_many.or_else(|| self.refusal_at(at, source, messages_carried, offered, now))
+        {
             let refusal = self.refuse(at, reply, now);
             if refusal.closes {
                 self.open.remove(&connection);
@@ -132,8 +138,8 @@ impl HiddenReceiver {
             self.rate.entry(source).or_default().take(rate.window, per_minute, now);
         }
         if at == RefusedAt::EndOfData {
-            if let Some((_, carried)) = self.open.get_mut(&connection) {
-                *carried += 1;
+            if let Some((_, messages_carried)) = self.open.get_mut(&connection) {
+                *messages_carried += 1;
             }
             self.accepted.push((offered.id, now));
         }
@@ -151,17 +157,17 @@ impl HiddenReceiver {
         &mut self,
         at: RefusedAt,
         source: i64,
-        carried: u32,
-        offered: Offered<'_>,
+        messages_carried: u32,
+        offered: OfferedMessage<'_>,
         now: Timestamp,
     ) -> Option<String> {
         if at == RefusedAt::MailFrom {
-            if self.limits.messages_per_connection.is_some_and(|max| carried >= max) {
+            if self.limits.messages_per_connection.is_some_and(|max| messages_carried >= max) {
                 return Some("421 4.7.0 Too many messages per connection".to_owned());
             }
             if let Some(reply) = self.block(now, RefusedAt::Banner) {
                 let is_down = reply.is_empty();
-                return Some(if is_down { LOST.to_owned() } else { reply });
+                return Some(if is_down { LOST_CONNECTION_REPLY.to_owned() } else { reply });
             }
         }
         if let Some(reply) = self.block(now, at) {
@@ -176,7 +182,12 @@ impl HiddenReceiver {
         if at == RefusedAt::RcptTo { self.recipient_refusal(source, offered, now) } else { None }
     }
 
-    fn recipient_refusal(&mut self, source: i64, offered: Offered<'_>, now: Timestamp) -> Option<String> {
+    fn recipient_refusal(
+        &mut self,
+        source: i64,
+        offered: OfferedMessage<'_>,
+        now: Timestamp,
+    ) -> Option<String> {
         let domain = offered.recipient.rsplit('@').next().unwrap_or_default();
         let refused = self.limits.refused_domains.iter().find(|(name, _)| name == domain);
         if let Some((_, reply)) = refused {

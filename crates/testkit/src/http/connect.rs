@@ -37,7 +37,7 @@ impl Origin {
         let host = host.trim_matches(['[', ']']);
         let tls = ca_pem.map(|pem| {
             let name = ServerName::try_from(host.to_owned()).expect("the host is a DNS name or an address");
-            (TlsConnector::from(Arc::new(trusting(pem))), name)
+            (TlsConnector::from(Arc::new(config_trusting(pem))), name)
         });
         Self { authority, local: None, tls }
     }
@@ -49,8 +49,8 @@ impl Origin {
         };
         stream.set_nodelay(true)?;
         match &self.tls {
-            None => speak(stream).await,
-            Some((connector, name)) => speak(connector.connect(name.clone(), stream).await?).await,
+            None => http_handshake(stream).await,
+            Some((connector, name)) => http_handshake(connector.connect(name.clone(), stream).await?).await,
         }
     }
 }
@@ -62,14 +62,16 @@ async fn connect_from(local: IpAddr, authority: &str) -> io::Result<TcpStream> {
     socket.connect(authority.parse().map_err(io::Error::other)?).await
 }
 
-async fn speak(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<Connection> {
+async fn http_handshake(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> io::Result<Connection> {
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     // An error of the connection reaches the request in progress.
     tokio::spawn(async move { drop(connection.await) });
     Ok(sender)
 }
 
-fn trusting(ca_pem: &str) -> ClientConfig {
+fn config_trusting(ca_pem: &str) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
         roots.add(certificate.expect("the authority is PEM")).expect("the authority is a certificate");

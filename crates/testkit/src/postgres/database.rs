@@ -28,7 +28,7 @@ impl Database {
     /// Creates a database on this server, which may be another one than the test run's own.
     pub fn create_on(server_url: &str) -> Self {
         let name = format!("test_{}", uuid::Uuid::new_v4().simple());
-        execute(server_url, &format!("CREATE DATABASE {name}"))
+        try_run(server_url, &format!("CREATE DATABASE {name}"))
             .unwrap_or_else(|error| panic!("cannot create a database on {server_url}: {error:?}"));
         Self { url: with_database(server_url, &name), server_url: server_url.to_owned(), name }
     }
@@ -37,7 +37,7 @@ impl Database {
     #[must_use]
     pub fn copy(&self) -> Self {
         let name = format!("test_{}", uuid::Uuid::new_v4().simple());
-        execute(&self.server_url, &format!("CREATE DATABASE {name} TEMPLATE {}", self.name))
+        try_run(&self.server_url, &format!("CREATE DATABASE {name} TEMPLATE {}", self.name))
             .unwrap_or_else(|error| panic!("cannot copy the database {}: {error:?}", self.name));
         Self { url: with_database(&self.server_url, &name), server_url: self.server_url.clone(), name }
     }
@@ -150,7 +150,7 @@ impl Database {
         let (locked, is_locked) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
-            let held = on_connection(&url, async move |client| {
+            let result = on_connection(&url, async move |client| {
                 client.batch_execute("BEGIN").await?;
                 client.batch_execute(&text).await?;
                 let _ = locked.send(());
@@ -158,7 +158,7 @@ impl Database {
                 let _ = released.recv();
                 Ok(())
             });
-            held.unwrap_or_else(|error| panic!("the row of a message cannot be locked: {error:?}"));
+            result.unwrap_or_else(|error| panic!("the row of a message cannot be locked: {error:?}"));
         });
         is_locked.recv().expect("the row can be locked");
         RowLock { release: Some(release), thread: Some(thread) }
@@ -191,7 +191,7 @@ impl Drop for Database {
     fn drop(&mut self) {
         // FORCE ends the sessions of a daemon that the test has just killed.
         let dropped =
-            execute(&self.server_url, &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
+            try_run(&self.server_url, &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
         if let Err(error) = dropped {
             eprintln!("the database {} stays behind: {error:?}", self.name);
         }
@@ -200,10 +200,10 @@ impl Drop for Database {
 
 /// Runs statements, or a single statement that cannot run in a transaction, such as `VACUUM`.
 pub fn run(url: &str, statement: &str) {
-    execute(url, statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+    try_run(url, statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
 }
 
-fn execute(url: &str, statement: &str) -> Result<(), tokio_postgres::Error> {
+fn try_run(url: &str, statement: &str) -> Result<(), tokio_postgres::Error> {
     on_connection(url, async |client| client.batch_execute(statement).await)
 }
 

@@ -47,11 +47,11 @@ pub struct RuleContext<'a> {
 pub struct Answer {
     pub(super) delay: Duration,
     pub(super) bytes: Vec<u8>,
-    pub(super) then: Then,
+    pub(super) then: AfterAnswer,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum AfterAnswer {
     Continue,
     Close,
     /// Sends nothing more and ignores all input, until the client disconnects.
@@ -66,7 +66,7 @@ impl Answer {
 
     /// Exactly these bytes, valid or not.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
-        Self { delay: Duration::ZERO, bytes: bytes.into(), then: Then::Continue }
+        Self { delay: Duration::ZERO, bytes: bytes.into(), then: AfterAnswer::Continue }
     }
 
     /// Closes the connection without a reply.
@@ -75,12 +75,12 @@ impl Answer {
     }
 
     pub fn stall() -> Self {
-        Self { then: Then::Stall, ..Self::raw("") }
+        Self { then: AfterAnswer::Stall, ..Self::raw("") }
     }
 
     #[must_use]
     pub fn then_close(self) -> Self {
-        Self { then: Then::Close, ..self }
+        Self { then: AfterAnswer::Close, ..self }
     }
 
     #[must_use]

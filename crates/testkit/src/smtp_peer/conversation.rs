@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 
 use super::Shared;
-use super::answer::{Answer, RuleContext, Stage, Then};
+use super::answer::{AfterAnswer, Answer, RuleContext, Stage};
 use super::envelope::Envelope;
 use super::script::Script;
 use super::wire::{Stream, Wire, hold_open};
@@ -42,11 +42,11 @@ impl Conversation {
             let line = String::from_utf8_lossy(&line).into_owned();
             let verb = line.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
             let (number, is_pipelining) = (self.number, verb != "BDAT" && self.wire.has_unread());
-            let is_out_of_turn = is_pipelining && (verb == "DATA" || !script.offers("PIPELINING"));
-            self.shared.note(|record| {
+            let is_early = is_pipelining && (verb == "DATA" || !script.offers("PIPELINING"));
+            self.shared.change_record(|record| {
                 let connection = record.connection(number);
                 connection.commands.push(line.clone());
-                if is_out_of_turn {
+                if is_early {
                     connection.violations.push(format!("{verb} did not wait for its reply"));
                 }
             });
@@ -65,7 +65,7 @@ impl Conversation {
                 }
                 "QUIT" => {
                     self.answer(Stage::Quit, &line, "221 2.0.0 bye").await?;
-                    self.shared.note_closed(self.number);
+                    self.shared.record_closed(self.number);
                     self.wire.close().await;
                     return Ok(());
                 }
@@ -101,7 +101,7 @@ impl Conversation {
         self.is_encrypted = true;
         self.envelope = None;
         let number = self.number;
-        self.shared.note(|record| record.connection(number).is_encrypted = true);
+        self.shared.change_record(|record| record.connection(number).is_encrypted = true);
         Ok(self)
     }
 
@@ -119,7 +119,7 @@ impl Conversation {
                 return Ok(());
             };
             let (line, number) = (String::from_utf8_lossy(&line).into_owned(), self.number);
-            self.shared.note(|record| record.connection(number).commands.push(line));
+            self.shared.change_record(|record| record.connection(number).commands.push(line));
         }
         self.answer(Stage::Auth, line, "235 2.7.0 welcome").await.map(drop)
     }
@@ -150,10 +150,10 @@ impl Conversation {
             self.wire.write(&answer.bytes, limit).await?;
         }
         match answer.then {
-            Then::Continue => return Ok(()),
-            Then::Close if answer.bytes.is_empty() => {}
-            Then::Close => self.wire.close().await,
-            Then::Stall => hold_open(&mut self.wire.stream).await,
+            AfterAnswer::Continue => return Ok(()),
+            AfterAnswer::Close if answer.bytes.is_empty() => {}
+            AfterAnswer::Close => self.wire.close().await,
+            AfterAnswer::Stall => hold_open(&mut self.wire.stream).await,
         }
         Err(io::ErrorKind::ConnectionAborted.into())
     }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use postroad_model::Timestamp;
 
 use super::answer::{Answer, RuleContext, Stage};
-use crate::hidden_receiver::{HiddenLimits, HiddenReceiver, Offered, Refusal, RefusedAt};
+use crate::hidden_receiver::{HiddenLimits, HiddenReceiver, OfferedMessage, Refusal, RefusedAt};
 
 #[derive(Debug)]
 pub(super) struct LimitedReceiver {
@@ -76,9 +76,9 @@ impl State {
         let (_, path) = context.line.split_once('<').unwrap_or_default();
         let path = path.split('>').next().unwrap_or_default();
         let recipient = if at == RefusedAt::RcptTo { path } else { "" };
-        let offered = Offered { id: self.messages, sender: context.mail_from, recipient };
+        let offered = OfferedMessage { id: self.messages, sender: context.mail_from, recipient };
         let number = self.connections.get(&context.connection).copied().unwrap_or_default();
-        self.receiver.message_at(at, number, offered, now)?;
+        self.receiver.offer_stage(at, number, offered, now)?;
         self.messages += i64::from(at == RefusedAt::EndOfData);
         Ok(())
     }

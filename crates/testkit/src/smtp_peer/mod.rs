@@ -6,10 +6,10 @@ mod answer;
 mod conversation;
 mod envelope;
 mod limited;
-mod receiving;
 mod record;
 mod script;
 mod tls;
+mod transaction;
 mod wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -52,18 +52,18 @@ impl Shared {
     }
 
     /// Changes the record and wakes all waiters.
-    fn note<T>(&self, change: impl FnOnce(&mut Record) -> T) -> T {
+    fn change_record<T>(&self, change: impl FnOnce(&mut Record) -> T) -> T {
         let result = change(&mut self.record.lock());
         self.changes.send_modify(|count| *count += 1);
         result
     }
 
     /// Records that a connection has ended: it no longer counts against the limits.
-    fn note_closed(&self, connection: u32) {
+    fn record_closed(&self, connection: u32) {
         if let Some(limited) = &self.script().limited {
             limited.disconnect(connection);
         }
-        self.note(|record| record.close(connection));
+        self.change_record(|record| record.close(connection));
     }
 }
 
@@ -169,8 +169,8 @@ async fn converse(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>) {
     drop(stream.set_nodelay(true));
     // First let the end of the client's previous connection be recorded, so that both do not count as open at once.
     tokio::task::yield_now().await;
-    let number = shared.note(|record| record.open(client));
+    let number = shared.change_record(|record| record.open(client));
     // A broken connection is not an error: many tests do that. The record shows how far it came.
     drop(Conversation::new(stream, client.ip(), number, Arc::clone(&shared)).run().await);
-    shared.note_closed(number);
+    shared.record_closed(number);
 }

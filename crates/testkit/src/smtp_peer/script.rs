@@ -11,7 +11,7 @@ use crate::hidden_receiver::HiddenLimits;
 
 type Rule = Arc<dyn Fn(&RuleContext) -> Option<Answer> + Send + Sync>;
 
-/// Clones share the counters of `first` and the receiver of `within`.
+/// Clones share the counters of `first` and the receiver of `with_limits`.
 #[derive(Clone, Default)]
 pub struct Script {
     pub(super) extensions: Vec<String>,
@@ -89,7 +89,7 @@ impl Script {
 
     /// Accepts mail within these limits. Rules are asked before the limits.
     #[must_use]
-    pub fn within(mut self, limits: HiddenLimits) -> Self {
+    pub fn with_limits(mut self, limits: HiddenLimits) -> Self {
         self.limited = Some(Arc::new(LimitedReceiver::new(limits)));
         self
     }

@@ -17,12 +17,12 @@ pub(super) struct Wire {
     received_bytes: u64,
     sent_bytes: u64,
     /// Whether the limit on sent bytes is reached.
-    is_over: bool,
+    is_sent_limit_reached: bool,
 }
 
 impl Wire {
     pub(super) fn new(stream: Box<dyn Stream>) -> Self {
-        Self { stream, buffer: Vec::new(), received_bytes: 0, sent_bytes: 0, is_over: false }
+        Self { stream, buffer: Vec::new(), received_bytes: 0, sent_bytes: 0, is_sent_limit_reached: false }
     }
 
     /// Discards the bytes received before TLS, as a careful server does.
@@ -86,7 +86,7 @@ impl Wire {
         self.stream.write_all(sent).await?;
         self.stream.flush().await?;
         self.sent_bytes += sent.len() as u64;
-        self.is_over = sent.len() == left;
+        self.is_sent_limit_reached = sent.len() == left;
         // A reply that was sent completely is not an error, even if it reaches the limit.
         if sent.len() == bytes.len() { Ok(()) } else { self.break_off().await }
     }
@@ -105,7 +105,7 @@ impl Wire {
 
     /// Returns `false` at the end of the stream.
     async fn fill(&mut self, limit: Option<u64>) -> io::Result<bool> {
-        if self.is_over {
+        if self.is_sent_limit_reached {
             self.break_off().await?;
         }
         let left = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.received_bytes));

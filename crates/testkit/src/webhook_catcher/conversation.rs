@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use super::{CatcherAnswer, Received, Shared};
+use super::{CatcherAnswer, ReceivedPost, Shared};
 
 pub(super) async fn serve(
     listener: TcpListener,
@@ -29,7 +29,7 @@ pub(super) async fn serve(
             tokio::spawn(async move {
                 shared.count_opened();
                 // A client that disconnects is not an error: many tests do that.
-                drop(begin(stream, tls, &shared).await);
+                drop(accept_connection(stream, tls, &shared).await);
                 shared.lock().open -= 1;
             });
         }
@@ -45,7 +45,7 @@ impl Shared {
     }
 
     /// Records the post and returns its answer.
-    fn take(&self, received: Received) -> CatcherAnswer {
+    fn record_post(&self, received: ReceivedPost) -> CatcherAnswer {
         let mut state = self.lock();
         let path = received.target.clone();
         state.received.push(received);
@@ -56,7 +56,11 @@ impl Shared {
     }
 }
 
-async fn begin(stream: TcpStream, tls: Option<Arc<ServerConfig>>, shared: &Shared) -> io::Result<()> {
+async fn accept_connection(
+    stream: TcpStream,
+    tls: Option<Arc<ServerConfig>>,
+    shared: &Shared,
+) -> io::Result<()> {
     match tls {
         Some(tls) => converse(TlsAcceptor::from(tls).accept(stream).await?, shared).await,
         None => converse(stream, shared).await,
@@ -66,7 +70,7 @@ async fn begin(stream: TcpStream, tls: Option<Arc<ServerConfig>>, shared: &Share
 async fn converse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, shared: &Shared) -> io::Result<()> {
     let mut buffer = Vec::new();
     while let Some(received) = read_request(&mut stream, &mut buffer).await? {
-        let (status, headers, body, closes) = match shared.take(received) {
+        let (status, headers, body, closes) = match shared.record_post(received) {
             CatcherAnswer::Status(status) => (status, Vec::new(), Vec::new(), false),
             CatcherAnswer::Full(status, headers, body) => (status, headers, body, false),
             CatcherAnswer::Late(pause) => {
@@ -104,7 +108,7 @@ async fn write_endlessly<S: AsyncWrite + Unpin>(mut stream: S) -> io::Result<()>
 async fn read_request<S: AsyncRead + Unpin>(
     stream: &mut S,
     buffer: &mut Vec<u8>,
-) -> io::Result<Option<Received>> {
+) -> io::Result<Option<ReceivedPost>> {
     let end = loop {
         if let Some(at) = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
             break at + 4;
@@ -129,5 +133,5 @@ async fn read_request<S: AsyncRead + Unpin>(
         }
     }
     let body = buffer.drain(..length).collect();
-    Ok(Some(Received { target, headers, body, at: Instant::now() }))
+    Ok(Some(ReceivedPost { target, headers, body, at: Instant::now() }))
 }

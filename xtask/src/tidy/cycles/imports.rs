@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-const ITEMS: &[&str] = &["struct", "enum", "union", "trait", "fn", "const", "static", "type", "macro_rules"];
+const ITEM_KEYWORDS: &[&str] =
+    &["struct", "enum", "union", "trait", "fn", "const", "static", "type", "macro_rules"];
 
 /// A path as written, for example `["super", "send", "Draft"]`; of a glob, the path before `*`.
 pub(super) type Path = Vec<String>;
@@ -33,7 +34,7 @@ impl Names {
                     names.add_use(&tokens[at + 1..at + length], &[]);
                     at += length;
                 }
-                word if depth == 0 && ITEMS.contains(&word) => {
+                word if depth == 0 && ITEM_KEYWORDS.contains(&word) => {
                     let mut following =
                         tokens[at + 1..].iter().filter(|token| !matches!(**token, "!" | "mut" | "fn"));
                     names.items.extend(following.next().map(|name| (*name).to_owned()));

@@ -37,54 +37,54 @@ impl ChangeIn {
             .map_err(|error| Problem::BadQuery(format!("The body is not {{\"IDs\": [\"…\"]}}: {error}")))
     }
 
-    fn chosen(&self, groups: Vec<Group>) -> Vec<Group> {
-        let is_chosen = |group: &Group| self.ids.is_empty() || self.ids.iter().any(|id| group.has_id(id));
-        groups.into_iter().filter(is_chosen).collect()
+    fn select(&self, groups: Vec<Group>) -> Vec<Group> {
+        let is_selected = |group: &Group| self.ids.is_empty() || self.ids.iter().any(|id| group.has_id(id));
+        groups.into_iter().filter(is_selected).collect()
     }
 }
 
 /// Deletes the messages of `{"IDs": […]}`; a request without ids deletes all messages.
 pub(super) async fn delete(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
     let request = ChangeIn::read(body).await?;
-    remove(&mailpit, &request.chosen(mailpit.groups()));
-    Ok(done())
+    remove(&mailpit, &request.select(mailpit.groups()));
+    Ok(ok_response())
 }
 
-pub(super) async fn delete_found(
+pub(super) async fn delete_search_results(
     State(mailpit): State<Mailpit>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let found = find(&mailpit, &ListQuery::parse(query.as_deref())?.query).await?;
     remove(&mailpit, &found);
-    Ok(done())
+    Ok(ok_response())
 }
 
 /// Marks messages as read (`{"Read": true, …}`) or unread: those of `"Search": "…"` or `"IDs": […]`, else all.
 pub(super) async fn set_read(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
     let request = ChangeIn::read(body).await?;
-    let chosen = if request.search.is_empty() {
-        request.chosen(mailpit.groups())
+    let selected = if request.search.is_empty() {
+        request.select(mailpit.groups())
     } else {
         find(&mailpit, &request.search).await?
     };
-    for group in &chosen {
-        mailpit.read.set(group, request.read);
+    for group in &selected {
+        mailpit.read_marks.set(group, request.read);
     }
-    Ok(done())
+    Ok(ok_response())
 }
 
 async fn find(mailpit: &Mailpit, query: &str) -> Result<Vec<Group>, Problem> {
     let search = Search::parse(query)?;
-    let (groups, read) = (mailpit.groups(), mailpit.read.clone());
-    mailpit.run(move || search.filter(&groups, &read)).await
+    let (groups, read_marks) = (mailpit.groups(), mailpit.read_marks.clone());
+    mailpit.run(move || search.filter(&groups, &read_marks)).await
 }
 
-fn remove(mailpit: &Mailpit, chosen: &[Group]) {
-    let ids: HashSet<u64> = chosen.iter().flat_map(Group::ids).collect();
+fn remove(mailpit: &Mailpit, selected: &[Group]) {
+    let ids: HashSet<u64> = selected.iter().flat_map(Group::ids).collect();
     mailpit.inbox.remove(&ids);
-    mailpit.read.note_deleted(chosen);
+    mailpit.read_marks.note_deleted(selected);
 }
 
-fn done() -> Response {
+fn ok_response() -> Response {
     text("text/plain; charset=utf-8", "ok")
 }

@@ -45,13 +45,14 @@ impl Group {
 /// sent twice. Takes and returns the newest first.
 pub(super) fn collect(newest_first: &[Arc<CaughtMessage>]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    let mut newest: HashMap<&str, usize> = HashMap::new();
+    // Index of the newest group of each Message-ID.
+    let mut newest_by_id: HashMap<&str, usize> = HashMap::new();
     for copy in newest_first.iter().rev() {
-        let index = newest.get(copy.message_id.as_str()).copied();
+        let index = newest_by_id.get(copy.message_id.as_str()).copied();
         match index.filter(|index| !groups[*index].has_recipient(copy.rcpt_to.as_str())) {
             Some(index) if !copy.message_id.is_empty() => groups[index].copies.push(Arc::clone(copy)),
             _ => {
-                newest.insert(&copy.message_id, groups.len());
+                newest_by_id.insert(&copy.message_id, groups.len());
                 groups.push(Group { copies: vec![Arc::clone(copy)] });
             }
         }

@@ -4,7 +4,7 @@ use postroad_app::NamedAddress;
 use serde_json::{Value, json};
 
 use super::group::Group;
-use super::parsed::ParsedMessage;
+use super::parsed_message::ParsedMessage;
 use super::read_marks::ReadMarks;
 use crate::dev::problem::Problem;
 
@@ -43,22 +43,22 @@ impl ListQuery {
 }
 
 /// JSON of a page of `found`, with the counts of `all`.
-pub(super) fn list_json(all: &[Group], found: &[Group], page: &ListQuery, read: &ReadMarks) -> Value {
+pub(super) fn list_json(all: &[Group], found: &[Group], page: &ListQuery, read_marks: &ReadMarks) -> Value {
     let messages: Vec<Value> =
-        found.iter().skip(page.start).take(page.limit).map(|group| entry(group, read)).collect();
+        found.iter().skip(page.start).take(page.limit).map(|group| entry(group, read_marks)).collect();
     json!({
         "total": all.len(),
-        "unread": read.count_unread(all),
+        "unread": read_marks.count_unread(all),
         "count": messages.len(),
         "messages_count": found.len(),
-        "messages_unread": read.count_unread(found),
+        "messages_unread": read_marks.count_unread(found),
         "start": page.start,
         "tags": [],
         "messages": messages,
     })
 }
 
-fn entry(group: &Group, read: &ReadMarks) -> Value {
+fn entry(group: &Group, read_marks: &ReadMarks) -> Value {
     let parsed = ParsedMessage::new(group);
     let first = group.first();
     let files = parsed.view().attachments.iter().filter(|file| file.content_id.is_none()).count();
@@ -66,7 +66,7 @@ fn entry(group: &Group, read: &ReadMarks) -> Value {
     json!({
         "ID": group.id().to_string(),
         "MessageID": first.message_id,
-        "Read": read.is_read(group),
+        "Read": read_marks.is_read(group),
         "From": people.from.as_ref().map(address),
         "To": addresses(&people.to),
         "Cc": addresses(&people.cc),
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_are_read_and_bounded() {
+    fn queries_are_parsed_and_their_limit_is_bounded() {
         let parse = |query| ListQuery::parse(Some(query)).unwrap();
         let expected = ListQuery { start: 5, limit: 1_000, query: "to:a@b c".to_owned() };
         assert_eq!(parse("start=5&limit=99999&query=to%3Aa%40b+c&tz=UTC"), expected);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn snippets_are_short() {
+    fn a_snippet_has_at_most_250_characters() {
         assert_eq!(snippet(" a \r\n\tb "), "a b");
         assert_eq!(snippet(&"ü".repeat(300)), format!("{}...", "ü".repeat(250)));
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::group::Group;
 use super::list_out::{address, addresses};
-use super::parsed::ParsedMessage;
+use super::parsed_message::ParsedMessage;
 
 pub(super) fn message_json(group: &Group) -> Value {
     let parsed = ParsedMessage::new(group);
@@ -94,8 +94,8 @@ fn canonical(name: &str) -> String {
 }
 
 /// Content of a file by its `PartID`.
-pub(super) fn part(parsed: &ParsedMessage<'_>, part: &str) -> Option<Vec<u8>> {
-    let number: usize = part.parse().ok()?;
+pub(super) fn file_content(parsed: &ParsedMessage<'_>, part_id: &str) -> Option<Vec<u8>> {
+    let number: usize = part_id.parse().ok()?;
     Some(parsed.view().attachments.get(number.checked_sub(1)?)?.content.clone())
 }
 

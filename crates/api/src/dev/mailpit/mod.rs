@@ -5,7 +5,7 @@ mod change;
 mod group;
 mod list_out;
 mod message_out;
-mod parsed;
+mod parsed_message;
 mod read_marks;
 mod search;
 
@@ -27,7 +27,7 @@ use super::problem::Problem;
 use crate::{blocking_pool, envelope};
 use group::Group;
 use list_out::{ListQuery, list_json};
-use parsed::ParsedMessage;
+use parsed_message::ParsedMessage;
 use read_marks::ReadMarks;
 use search::Search;
 
@@ -37,12 +37,16 @@ const CALLS_MAX: usize = 4;
 #[derive(Debug, Clone)]
 pub(crate) struct Mailpit {
     inbox: Inbox,
-    read: ReadMarks,
-    calls: Arc<Semaphore>,
+    read_marks: ReadMarks,
+    call_permits: Arc<Semaphore>,
 }
 
 pub(crate) fn router(inbox: Inbox) -> Router {
-    let mailpit = Mailpit { inbox, read: ReadMarks::default(), calls: Arc::new(Semaphore::new(CALLS_MAX)) };
+    let mailpit = Mailpit {
+        inbox,
+        read_marks: ReadMarks::default(),
+        call_permits: Arc::new(Semaphore::new(CALLS_MAX)),
+    };
     let method_not_allowed = async || Problem::WrongMailpitMethod;
     Router::new()
         .route("/api/v1/info", get(info).fallback(method_not_allowed))
@@ -52,7 +56,10 @@ pub(crate) fn router(inbox: Inbox) -> Router {
             "/api/v1/messages",
             get(list).put(change::set_read).delete(change::delete).fallback(method_not_allowed),
         )
-        .route("/api/v1/search", get(search).delete(change::delete_found).fallback(method_not_allowed))
+        .route(
+            "/api/v1/search",
+            get(search).delete(change::delete_search_results).fallback(method_not_allowed),
+        )
         .route("/api/v1/message/{id}", get(message).fallback(method_not_allowed))
         .route("/api/v1/message/{id}/headers", get(headers).fallback(method_not_allowed))
         .route("/api/v1/message/{id}/raw", get(raw).fallback(method_not_allowed))
@@ -68,13 +75,13 @@ pub(crate) fn router(inbox: Inbox) -> Router {
 impl Mailpit {
     /// Runs work that reads messages, on a blocking thread.
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
-        let permit = Arc::clone(&self.calls).acquire_owned().await.map_err(|_| Problem::Stopping)?;
+        let permit = Arc::clone(&self.call_permits).acquire_owned().await.map_err(|_| Problem::Stopping)?;
         let work = move || {
             // Held until the work is done, even if the caller has gone.
             let _permit = permit;
             work()
         };
-        blocking_pool::run(work).await.map_err(|_| Problem::Stopping)
+        blocking_pool::run_on_blocking_thread(work).await.map_err(|_| Problem::Stopping)
     }
 
     /// All messages as Mailpit shows them, newest first: a group has the copies of one send, one for each recipient.
@@ -99,12 +106,12 @@ async fn info(State(mailpit): State<Mailpit>) -> Response {
         "Database": "memory",
         "DatabaseSize": bytes,
         "Messages": groups.len(),
-        "Unread": mailpit.read.count_unread(&groups),
+        "Unread": mailpit.read_marks.count_unread(&groups),
         "Tags": {},
         "RuntimeStats": {
-            "Uptime": mailpit.read.uptime_secs(),
+            "Uptime": mailpit.read_marks.uptime_secs(),
             "Memory": bytes,
-            "MessagesDeleted": mailpit.read.deleted(),
+            "MessagesDeleted": mailpit.read_marks.deleted_count(),
             "SMTPAccepted": groups.len(),
             "SMTPAcceptedSize": bytes,
             "SMTPRejected": 0,
@@ -134,19 +141,19 @@ fn configuration() -> Response {
 
 async fn list(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let page = ListQuery::parse(query.as_deref())?;
-    let (groups, read) = (mailpit.groups(), mailpit.read.clone());
-    let out = mailpit.run(move || list_json(&groups, &groups, &page, &read)).await?;
+    let (groups, read_marks) = (mailpit.groups(), mailpit.read_marks.clone());
+    let out = mailpit.run(move || list_json(&groups, &groups, &page, &read_marks)).await?;
     Ok(answer(&out))
 }
 
 async fn search(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let page = ListQuery::parse(query.as_deref())?;
     let search = Search::parse(&page.query)?;
-    let (groups, read) = (mailpit.groups(), mailpit.read.clone());
+    let (groups, read_marks) = (mailpit.groups(), mailpit.read_marks.clone());
     let out = mailpit
         .run(move || {
-            let found = search.filter(&groups, &read);
-            list_json(&groups, &found, &page, &read)
+            let found = search.filter(&groups, &read_marks);
+            list_json(&groups, &found, &page, &read_marks)
         })
         .await?;
     Ok(answer(&out))
@@ -155,7 +162,7 @@ async fn search(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Re
 /// Returns a message and marks it as read, as Mailpit does.
 async fn message(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
-    mailpit.read.set(&group, true);
+    mailpit.read_marks.set(&group, true);
     let out = mailpit.run(move || message_out::message_json(&group)).await?;
     Ok(answer(&out))
 }
@@ -176,7 +183,7 @@ async fn part(
     Path((id, part)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
-    let found = mailpit.run(move || message_out::part(&ParsedMessage::new(&group), &part)).await?;
+    let found = mailpit.run(move || message_out::file_content(&ParsedMessage::new(&group), &part)).await?;
     let content = found.ok_or(Problem::NoSuchMessage)?;
     // The sender chose the type: a browser must not act on it.
     Ok(text("application/octet-stream", content))
@@ -206,7 +213,7 @@ async fn view(State(mailpit): State<Mailpit>, Path(file): Path<String>) -> Resul
 }
 
 fn answer(value: &Value) -> Response {
-    envelope::json(StatusCode::OK, value.to_string())
+    envelope::json_response(StatusCode::OK, value.to_string())
 }
 
 fn text(content_type: &'static str, body: impl Into<axum::body::Body>) -> Response {

@@ -21,51 +21,53 @@ pub(super) struct ReadMarks {
 
 #[derive(Debug)]
 struct Shared {
-    read: Mutex<BTreeSet<u64>>,
-    deleted: AtomicU64,
+    /// Ids of the messages that were read.
+    read_ids: Mutex<BTreeSet<u64>>,
+    deleted_count: AtomicU64,
     started: Instant,
 }
 
 impl Default for ReadMarks {
     fn default() -> Self {
-        let shared = Shared { read: Mutex::default(), deleted: AtomicU64::new(0), started: Instant::now() };
+        let shared =
+            Shared { read_ids: Mutex::default(), deleted_count: AtomicU64::new(0), started: Instant::now() };
         Self { shared: Arc::new(shared) }
     }
 }
 
 impl ReadMarks {
     pub(super) fn is_read(&self, group: &Group) -> bool {
-        self.shared.read.lock().contains(&group.id())
+        self.shared.read_ids.lock().contains(&group.id())
     }
 
     pub(super) fn set(&self, group: &Group, is_read: bool) {
-        let mut read = self.shared.read.lock();
+        let mut read_ids = self.shared.read_ids.lock();
         if !is_read {
-            read.remove(&group.id());
+            read_ids.remove(&group.id());
             return;
         }
-        read.insert(group.id());
-        if read.len() > MARKS_MAX {
-            read.pop_first();
+        read_ids.insert(group.id());
+        if read_ids.len() > MARKS_MAX {
+            read_ids.pop_first();
         }
     }
 
     pub(super) fn count_unread(&self, groups: &[Group]) -> usize {
-        let read = self.shared.read.lock();
-        groups.iter().filter(|group| !read.contains(&group.id())).count()
+        let read_ids = self.shared.read_ids.lock();
+        groups.iter().filter(|group| !read_ids.contains(&group.id())).count()
     }
 
     /// Counts deleted messages and removes their marks.
     pub(super) fn note_deleted(&self, groups: &[Group]) {
-        let mut read = self.shared.read.lock();
+        let mut read_ids = self.shared.read_ids.lock();
         for group in groups {
-            read.remove(&group.id());
+            read_ids.remove(&group.id());
         }
-        self.shared.deleted.fetch_add(groups.len() as u64, Ordering::Relaxed);
+        self.shared.deleted_count.fetch_add(groups.len() as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn deleted(&self) -> u64 {
-        self.shared.deleted.load(Ordering::Relaxed)
+    pub(super) fn deleted_count(&self) -> u64 {
+        self.shared.deleted_count.load(Ordering::Relaxed)
     }
 
     pub(super) fn uptime_secs(&self) -> u64 {

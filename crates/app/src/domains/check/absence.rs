@@ -4,8 +4,8 @@
 use postroad_model::DomainName;
 use postroad_net::dns::organisational_domain;
 
-use super::answers::{Answer, NotAskedYet, TOO_MANY_QUESTIONS, View};
-use super::chain::{Chain, follow};
+use super::answers::{Answer, AnswersView, NotAskedYet, TOO_MANY_QUESTIONS};
+use super::chain::{Chain, follow_aliases};
 use super::expected::ExpectedRecord;
 use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
 
@@ -14,8 +14,8 @@ const PROBE_LABEL: &str = "postroad-wildcard-check";
 
 /// The verdict on a record that the DNS says does not exist. `is_ours` recognises the record at a name that contains
 /// the domain twice.
-pub(super) fn missing(
-    view: &View<'_>,
+pub(super) fn judge_missing(
+    view: &AnswersView<'_>,
     record: &ExpectedRecord,
     domain: &DomainName,
     found: Vec<String>,
@@ -36,27 +36,28 @@ pub(super) fn missing(
         let record_type = record.record_type.as_str();
         format!("There is no such record yet. Add this {record_type} record at {}.", record.name)
     };
-    Ok(record.judged(RecordStatus::Missing, found, Some(hint)))
+    Ok(record.with_verdict(RecordStatus::Missing, found, Some(hint)))
 }
 
 /// The verdict when the DNS gave no answer: `dns_error`, unless a CNAME loop is the cause.
-pub(super) fn no_answer(
-    view: &View<'_>,
+pub(super) fn judge_unanswered(
+    view: &AnswersView<'_>,
     record: &ExpectedRecord,
     domain: &DomainName,
     reason: &str,
 ) -> Result<RecordCheck, NotAskedYet> {
-    if let Chain::Loop(names) = follow(view, &record.name)? {
+    if let Chain::Loop(names) = follow_aliases(view, &record.name)? {
         let hint = format!(
             "{} leads into a CNAME loop, or through too many CNAMEs. Remove that CNAME.",
             record.name
         );
-        return Ok(record.judged(RecordStatus::Mismatch, names, Some(hint)));
+        return Ok(record.with_verdict(RecordStatus::Mismatch, names, Some(hint)));
     }
-    Ok(dns_error(record, domain.as_str(), reason))
+    Ok(dns_error_check(record, domain.as_str(), reason))
 }
 
-pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> RecordCheck {
+/// The status `dns_error` with a hint that names the reason.
+pub(super) fn dns_error_check(record: &ExpectedRecord, domain: &str, reason: &str) -> RecordCheck {
     let hint = if reason == TOO_MANY_QUESTIONS {
         "To judge this record, this service would have to ask more DNS questions than its limit allows. This is \
          not a verdict. An SPF record with fewer includes and mail servers needs fewer questions."
@@ -67,7 +68,7 @@ pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> 
              the name servers of {domain}."
         )
     };
-    let check = record.judged(RecordStatus::DnsError, Vec::new(), Some(hint));
+    let check = record.with_verdict(RecordStatus::DnsError, Vec::new(), Some(hint));
     // Suggest no SPF record: one may exist and only be unreachable, and replacing it would break the customer's other
     // mail.
     let value = if record.purpose == Purpose::Spf { String::new() } else { check.value };
@@ -76,7 +77,7 @@ pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> 
 
 /// Whether an answer probably comes from a wildcard of the domain: a name that nobody uses gets the same answer.
 pub(super) fn is_wildcard(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     domain: &DomainName,
     record_type: RecordType,
     answer: &Answer,

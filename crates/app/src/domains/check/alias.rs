@@ -4,30 +4,30 @@ use std::net::IpAddr;
 
 use postroad_model::DomainName;
 
-use super::absence::{dns_error, is_wildcard, missing, wildcard_hint};
-use super::answers::{Addresses, Answer, NotAskedYet, View};
-use super::chain::{Chain, follow};
+use super::absence::{dns_error_check, is_wildcard, judge_missing, wildcard_hint};
+use super::answers::{Addresses, Answer, AnswersView, NotAskedYet};
+use super::chain::{Chain, follow_aliases};
 use super::expected::ExpectedRecord;
 use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
-use super::text::{shown, shown_names};
+use super::text::{display_names, display_text};
 
 pub(super) fn judge(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     record: &ExpectedRecord,
     domain: &DomainName,
     target: &str,
 ) -> Result<RecordCheck, NotAskedYet> {
-    let chain = follow(view, &record.name)?;
+    let chain = follow_aliases(view, &record.name)?;
     let (Chain::Ends(targets) | Chain::Loop(targets) | Chain::Failed(targets, _)) = &chain;
-    let found = shown_names(targets.iter());
+    let found = display_names(targets.iter());
     let name = &record.name;
     // What follows our own name in the chain is not the customer's to correct.
     if targets.iter().any(|alias| alias == target) {
-        return Ok(record.judged(RecordStatus::Verified, found, None));
+        return Ok(record.with_verdict(RecordStatus::Verified, found, None));
     }
-    let mismatch = |hint: String| Ok(record.judged(RecordStatus::Mismatch, found.clone(), Some(hint)));
+    let mismatch = |hint: String| Ok(record.with_verdict(RecordStatus::Mismatch, found.clone(), Some(hint)));
     match &chain {
-        Chain::Failed(_, reason) => Ok(dns_error(record, domain.as_str(), reason)),
+        Chain::Failed(_, reason) => Ok(dns_error_check(record, domain.as_str(), reason)),
         Chain::Loop(_) => mismatch(format!(
             "{name} leads into a CNAME loop, or through too many CNAMEs. Change it to {target}."
         )),
@@ -41,7 +41,10 @@ pub(super) fn judge(
                 if is_wildcard(view, domain, RecordType::Cname, answer)? {
                     return mismatch(wildcard_hint(record, domain));
                 }
-                mismatch(format!("{name} points to {}. Change it to {target}.", shown(first.as_bytes())))
+                mismatch(format!(
+                    "{name} points to {}. Change it to {target}.",
+                    display_text(first.as_bytes())
+                ))
             }
         },
     }
@@ -50,7 +53,7 @@ pub(super) fn judge(
 /// Judges a name that is no alias. Some DNS panels replace an alias by its addresses. For tracking links, our addresses
 /// are enough; bounces and their SPF need the alias itself.
 fn judge_without_alias(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     record: &ExpectedRecord,
     domain: &DomainName,
     target: &str,
@@ -58,13 +61,13 @@ fn judge_without_alias(
     let name = &record.name;
     let addresses = match view.addresses(name)? {
         Addresses::Found(addresses) => addresses,
-        Addresses::Failed(reason) => return Ok(dns_error(record, domain.as_str(), reason)),
+        Addresses::Failed(reason) => return Ok(dns_error_check(record, domain.as_str(), reason)),
         Addresses::None => {
             let is_ours = |answer: &Answer| answer.names().any(|name| name == target);
-            return missing(view, record, domain, Vec::new(), is_ours);
+            return judge_missing(view, record, domain, Vec::new(), is_ours);
         }
     };
-    let found = shown_names(addresses.iter());
+    let found = display_names(addresses.iter());
     if record.purpose == Purpose::Tracking {
         if let Addresses::Found(ours) = view.addresses(target)?
             && addresses.iter().all(|address: &IpAddr| ours.contains(address))
@@ -72,11 +75,11 @@ fn judge_without_alias(
             let hint = format!(
                 "{name} has the addresses of {target}, which works until they change. A CNAME to {target} would follow them."
             );
-            return Ok(record.judged(RecordStatus::Verified, found, Some(hint)));
+            return Ok(record.with_verdict(RecordStatus::Verified, found, Some(hint)));
         }
         // The found addresses may be ours: a look-up of our own addresses failed.
         if let Some(reason) = view.address_failure(target)? {
-            return Ok(dns_error(record, target, reason));
+            return Ok(dns_error_check(record, target, reason));
         }
     }
     let answer = view.ask(name, RecordType::A)?;
@@ -88,5 +91,5 @@ fn judge_without_alias(
              offers a proxy for the name, switch it off."
         )
     };
-    Ok(record.judged(RecordStatus::Mismatch, found, Some(hint)))
+    Ok(record.with_verdict(RecordStatus::Mismatch, found, Some(hint)))
 }

@@ -52,47 +52,47 @@ pub(super) struct NotAskedYet;
 
 /// The known answers for one round of judging. Collects the questions that have no answer yet.
 #[derive(Debug)]
-pub(super) struct View<'a> {
+pub(super) struct AnswersView<'a> {
     answers: &'a DnsAnswers,
-    missed: RefCell<BTreeSet<Question>>,
+    unanswered: RefCell<BTreeSet<Question>>,
 }
 
-impl<'a> View<'a> {
+impl<'a> AnswersView<'a> {
     pub(super) fn new(answers: &'a DnsAnswers) -> Self {
-        Self { answers, missed: RefCell::default() }
+        Self { answers, unanswered: RefCell::default() }
     }
 
     pub(super) fn ask(&self, name: &str, record_type: RecordType) -> Result<&'a Answer, NotAskedYet> {
         let question = question(name, record_type);
         self.answers.answers.get(&question).ok_or_else(|| {
-            self.missed.borrow_mut().insert(question);
+            self.unanswered.borrow_mut().insert(question);
             NotAskedYet
         })
     }
 
     /// Requests an answer in advance, so that several questions are asked together instead of one after the other.
-    pub(super) fn want(&self, name: &str, record_type: RecordType) {
-        // Either the answer is known, or the question is now recorded as missing.
+    pub(super) fn prefetch(&self, name: &str, record_type: RecordType) {
+        // Either the answer is known, or the question is now recorded as unanswered.
         let _ = self.ask(name, record_type);
     }
 
-    /// A view of the same answers, with no missing questions recorded yet.
+    /// A view of the same answers, with no unanswered questions recorded yet.
     pub(super) fn fresh(&self) -> Self {
         Self::new(self.answers)
     }
 
     /// Adds the questions for which another view of the same answers had no answer.
-    pub(super) fn add_missed(&self, missed: BTreeSet<Question>) {
-        self.missed.borrow_mut().extend(missed);
+    pub(super) fn add_unanswered(&self, unanswered: BTreeSet<Question>) {
+        self.unanswered.borrow_mut().extend(unanswered);
     }
 
-    pub(super) fn into_missed(self) -> BTreeSet<Question> {
-        self.missed.into_inner()
+    pub(super) fn into_unanswered(self) -> BTreeSet<Question> {
+        self.unanswered.into_inner()
     }
 
     /// The A and AAAA records of a name. `Addresses::Failed` if a question failed and no address was found.
     pub(super) fn addresses(&self, name: &str) -> Result<Addresses<'a>, NotAskedYet> {
-        self.want(name, RecordType::Aaaa);
+        self.prefetch(name, RecordType::Aaaa);
         let answers = [self.ask(name, RecordType::A)?, self.ask(name, RecordType::Aaaa)?];
         let found: Vec<IpAddr> = answers.iter().flat_map(|answer| answer.addresses()).collect();
         if !found.is_empty() {

@@ -1,6 +1,6 @@
 //! Follows the aliases (CNAME) of a name.
 
-use super::answers::{Answer, NotAskedYet, View};
+use super::answers::{Answer, AnswersView, NotAskedYet};
 use super::record::RecordType;
 
 /// Longest chain of aliases that is followed.
@@ -17,7 +17,7 @@ pub(super) enum Chain {
     Failed(Vec<String>, String),
 }
 
-pub(super) fn follow(view: &View<'_>, name: &str) -> Result<Chain, NotAskedYet> {
+pub(super) fn follow_aliases(view: &AnswersView<'_>, name: &str) -> Result<Chain, NotAskedYet> {
     let mut targets: Vec<String> = Vec::new();
     let mut current = name;
     loop {

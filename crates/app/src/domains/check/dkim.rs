@@ -5,11 +5,11 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use postroad_mail::dkim_txt;
 use postroad_model::DomainName;
 
-use super::absence::{is_wildcard, missing, no_answer, wildcard_hint};
-use super::answers::{Answer, NotAskedYet, View};
+use super::absence::{is_wildcard, judge_missing, judge_unanswered, wildcard_hint};
+use super::answers::{Answer, AnswersView, NotAskedYet};
 use super::expected::{ExpectedRecord, ExpectedRecords, Rule};
 use super::record::{RecordCheck, RecordStatus, RecordType};
-use super::text::shown_all;
+use super::text::display_texts;
 
 /// Length of a 2048-bit RSA public key in X.509 form: `RSA_2048_SPKI_START_BYTES` of header, then the bare PKCS #1
 /// form.
@@ -26,7 +26,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 pub(super) fn judge(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     expected: &ExpectedRecords,
     record: &ExpectedRecord,
     domain: &DomainName,
@@ -34,30 +34,30 @@ pub(super) fn judge(
 ) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, RecordType::Txt)?;
     if let Answer::Failed(reason) = answer {
-        return no_answer(view, record, domain, reason);
+        return judge_unanswered(view, record, domain, reason);
     }
     let wanted = KeyRecord::parse(dkim_txt(public_spki_der).as_bytes()).expect("our own record has a key");
-    let found = shown_all(answer.texts());
+    let found = display_texts(answer.texts());
     let keys: Vec<KeyRecord> = answer.texts().filter_map(KeyRecord::parse).collect();
-    let mismatch = |hint: String| Ok(record.judged(RecordStatus::Mismatch, found.clone(), Some(hint)));
+    let mismatch = |hint: String| Ok(record.with_verdict(RecordStatus::Mismatch, found.clone(), Some(hint)));
     let (name, value) = (&record.name, &record.value);
     match keys.as_slice() {
         [] if answer.is_absent() => {
             let is_ours = |answer: &Answer| {
-                answer.texts().filter_map(KeyRecord::parse).any(|key| key.bits == wanted.bits)
+                answer.texts().filter_map(KeyRecord::parse).any(|key| key.key_bytes == wanted.key_bytes)
             };
-            missing(view, record, domain, found, is_ours)
+            judge_missing(view, record, domain, found, is_ours)
         }
         [] if is_wildcard(view, domain, RecordType::Txt, answer)? => {
-            Ok(record.judged(RecordStatus::Missing, found, Some(wildcard_hint(record, domain))))
+            Ok(record.with_verdict(RecordStatus::Missing, found, Some(wildcard_hint(record, domain))))
         }
         [] => mismatch(format!("The TXT record at {name} holds no DKIM key. Replace it by: {value}")),
-        [key] => match key.fault(&wanted) {
+        [key] => match key.find_fault(&wanted) {
             None => {
                 let note = key.note().or_else(|| short_key_note(domain, public_spki_der));
-                Ok(record.judged(RecordStatus::Verified, found, note))
+                Ok(record.with_verdict(RecordStatus::Verified, found, note))
             }
-            Some(Fault::OtherKey) => mismatch(match selector_with(expected, domain, &key.bits) {
+            Some(Fault::OtherKey) => mismatch(match selector_with(expected, domain, &key.key_bytes) {
                 Some(other) => format!(
                     "This is the key of the selector {other}. Each selector has its own; replace it by: {value}"
                 ),
@@ -72,7 +72,7 @@ pub(super) fn judge(
                 "There are {} DKIM keys at {name}; receivers take any of them. Keep only this one: {value}",
                 several.len()
             );
-            Ok(record.judged(RecordStatus::Multiple, found, Some(hint)))
+            Ok(record.with_verdict(RecordStatus::Multiple, found, Some(hint)))
         }
     }
 }
@@ -89,12 +89,16 @@ fn short_key_note(domain: &DomainName, public_spki_der: &[u8]) -> Option<String>
 }
 
 /// The other selector of this domain whose expected record has this key.
-fn selector_with<'a>(expected: &'a ExpectedRecords, domain: &DomainName, bits: &[u8]) -> Option<&'a str> {
+fn selector_with<'a>(
+    expected: &'a ExpectedRecords,
+    domain: &DomainName,
+    key_bytes: &[u8],
+) -> Option<&'a str> {
     expected.records.iter().find_map(|other| match &other.rule {
         Rule::DkimKey { public_spki_der, .. } => {
             let key = KeyRecord::parse(dkim_txt(public_spki_der).as_bytes())?;
             let selector = other.name.strip_suffix(domain.as_str())?.strip_suffix("._domainkey.")?;
-            (key.bits == bits).then_some(selector)
+            (key.key_bytes == key_bytes).then_some(selector)
         }
         _ => None,
     })
@@ -104,7 +108,7 @@ fn selector_with<'a>(expected: &'a ExpectedRecords, domain: &DomainName, bits: &
 #[derive(Debug)]
 struct KeyRecord {
     /// Public key of `p=`; empty if the key is revoked or is not base64.
-    bits: Vec<u8>,
+    key_bytes: Vec<u8>,
     is_base64: bool,
     has_quotes: bool,
     is_version_wrong: bool,
@@ -134,10 +138,10 @@ impl KeyRecord {
             .collect();
         let tag = |name: &str| tags.iter().find(|(tag, _)| *tag == name).map(|(_, value)| value.clone());
         let key = tag("p")?;
-        let bits = BASE64.decode(&key);
+        let key_bytes = BASE64.decode(&key);
         Some(Self {
-            is_base64: bits.is_ok(),
-            bits: bits.unwrap_or_default(),
+            is_base64: key_bytes.is_ok(),
+            key_bytes: key_bytes.unwrap_or_default(),
             has_quotes,
             // RFC 6376 3.6.1: the version may be absent; if present, it comes first.
             is_version_wrong: tags
@@ -152,12 +156,12 @@ impl KeyRecord {
     }
 
     /// Why receivers could not use this record to verify a signature by the key of `wanted`.
-    fn fault(&self, wanted: &Self) -> Option<Fault> {
+    fn find_fault(&self, wanted: &Self) -> Option<Fault> {
         let text = |text: &str| Some(Fault::Text(text.to_owned()));
         let allows = |list: &Option<String>, words: &[&str]| {
             list.as_ref().is_none_or(|list| list.split(':').any(|word| words.contains(&word)))
         };
-        if self.bits.is_empty() && self.is_base64 {
+        if self.key_bytes.is_empty() && self.is_base64 {
             return text("The key is revoked: p= is empty.");
         }
         if !self.is_base64 {
@@ -166,10 +170,10 @@ impl KeyRecord {
         if self.key_type != wanted.key_type {
             return Some(Fault::Text(format!("The key type is wrong: it has to be k={}.", wanted.key_type)));
         }
-        if self.bits != wanted.bits {
-            let is_cut_off = wanted.bits.starts_with(&self.bits);
-            let is_pkcs1 = wanted.bits.len() == RSA_2048_SPKI_BYTES
-                && self.bits == wanted.bits[RSA_2048_SPKI_START_BYTES..];
+        if self.key_bytes != wanted.key_bytes {
+            let is_cut_off = wanted.key_bytes.starts_with(&self.key_bytes);
+            let is_pkcs1 = wanted.key_bytes.len() == RSA_2048_SPKI_BYTES
+                && self.key_bytes == wanted.key_bytes[RSA_2048_SPKI_START_BYTES..];
             return match (is_cut_off, is_pkcs1) {
                 (true, _) => text("The key is cut off: its end is missing."),
                 (_, true) => text("The key is right, but in a form that not all receivers read (PKCS #1)."),

@@ -3,23 +3,23 @@
 use postroad_model::DomainName;
 use postroad_net::dns::organisational_domain;
 
-use super::absence::{dns_error, is_wildcard, missing, no_answer, wildcard_hint};
-use super::answers::{Answer, NotAskedYet, View};
+use super::absence::{dns_error_check, is_wildcard, judge_missing, judge_unanswered, wildcard_hint};
+use super::answers::{Answer, AnswersView, NotAskedYet};
 use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
-use super::text::{shown, shown_all};
+use super::text::{display_text, display_texts};
 
 pub(super) fn judge(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     record: &ExpectedRecord,
     domain: &DomainName,
 ) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, RecordType::Txt)?;
     if let Answer::Failed(reason) = answer {
-        return no_answer(view, record, domain, reason);
+        return judge_unanswered(view, record, domain, reason);
     }
     let policies: Vec<&[u8]> = answer.texts().filter(|text| is_dmarc(text)).collect();
-    let found = shown_all(policies.iter().copied());
+    let found = display_texts(policies.iter().copied());
     match policies.as_slice() {
         [] => {}
         [policy] => return Ok(judge_policy(record, &record.name, policy, found)),
@@ -28,24 +28,24 @@ pub(super) fn judge(
     if let Some(check) = judge_organisation(view, record, domain)? {
         return Ok(check);
     }
-    let texts = shown_all(answer.texts());
+    let texts = display_texts(answer.texts());
     if answer.is_absent() {
         let is_ours = |answer: &Answer| answer.texts().any(is_dmarc);
-        return missing(view, record, domain, texts, is_ours);
+        return judge_missing(view, record, domain, texts, is_ours);
     }
     if is_wildcard(view, domain, RecordType::Txt, answer)? {
-        return Ok(record.judged(RecordStatus::Missing, texts, Some(wildcard_hint(record, domain))));
+        return Ok(record.with_verdict(RecordStatus::Missing, texts, Some(wildcard_hint(record, domain))));
     }
     let hint = format!(
         "The TXT record at {} is not a DMARC policy: it must begin with exactly `v=DMARC1;`. Replace it by: {}",
         record.name, record.value
     );
-    Ok(record.judged(RecordStatus::Mismatch, texts, Some(hint)))
+    Ok(record.with_verdict(RecordStatus::Mismatch, texts, Some(hint)))
 }
 
 /// The verdict by the policy of the registered domain; `None` if it has no policy, or is `domain` itself.
 fn judge_organisation(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     record: &ExpectedRecord,
     domain: &DomainName,
 ) -> Result<Option<RecordCheck>, NotAskedYet> {
@@ -56,10 +56,10 @@ fn judge_organisation(
     let name = format!("_dmarc.{organisation}");
     let answer = view.ask(&name, RecordType::Txt)?;
     if let Answer::Failed(reason) = answer {
-        return Ok(Some(dns_error(record, organisation, reason)));
+        return Ok(Some(dns_error_check(record, organisation, reason)));
     }
     let policies: Vec<&[u8]> = answer.texts().filter(|text| is_dmarc(text)).collect();
-    let found = shown_all(policies.iter().copied());
+    let found = display_texts(policies.iter().copied());
     Ok(match policies.as_slice() {
         [] => None,
         [policy] => {
@@ -70,7 +70,7 @@ fn judge_organisation(
                 let policy = tag_value(&text, tag).unwrap_or("none");
                 check.hint = Some(format!(
                     "The policy of {organisation} ({tag}={}) counts for this domain too.",
-                    shown(policy.as_bytes())
+                    display_text(policy.as_bytes())
                 ));
             }
             Some(check)
@@ -80,13 +80,17 @@ fn judge_organisation(
 }
 
 /// The tag (`p`, `sp` or `np`) of the organisational domain's policy that applies to its subdomain `domain`.
-fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'static str, NotAskedYet> {
+fn policy_tag(
+    view: &AnswersView<'_>,
+    domain: &DomainName,
+    policy: &str,
+) -> Result<&'static str, NotAskedYet> {
     // RFC 9091: `np` applies to names that have neither MX nor A nor AAAA records.
     if tag_value(policy, "np").is_some() {
         let name = domain.as_str();
         let types = [RecordType::Mx, RecordType::A, RecordType::Aaaa];
         for record_type in types {
-            view.want(name, record_type);
+            view.prefetch(name, record_type);
         }
         let mut has_no_records = true;
         for record_type in types {
@@ -102,11 +106,14 @@ fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'st
 fn judge_policy(record: &ExpectedRecord, name: &str, policy: &[u8], found: Vec<String>) -> RecordCheck {
     let text = String::from_utf8_lossy(policy);
     // Keep existing tags, such as report addresses, in the suggested value; but never suggest another name's record.
-    let of_own_name = |value: String, check: RecordCheck| {
+    let with_own_value = |value: String, check: RecordCheck| {
         if name == record.name { RecordCheck { value, ..check } } else { check }
     };
     let mismatch = |hint: String| {
-        of_own_name(corrected(&text), record.judged(RecordStatus::Mismatch, found.clone(), Some(hint)))
+        with_own_value(
+            corrected_record(&text),
+            record.with_verdict(RecordStatus::Mismatch, found.clone(), Some(hint)),
+        )
     };
     for tag in ["p", "sp", "np"] {
         match tag_value(&text, tag) {
@@ -114,14 +121,14 @@ fn judge_policy(record: &ExpectedRecord, name: &str, policy: &[u8], found: Vec<S
                 return mismatch(format!(
                     "{tag}={} in the DMARC record at {name} is not a policy. It has to be {tag}=none, {tag}=quarantine or \
                      {tag}=reject.",
-                    shown(value.as_bytes())
+                    display_text(value.as_bytes())
                 ));
             }
             // RFC 7489 6.6.3: a record without p=, but with an address for reports, counts as p=none.
             None if tag == "p" && tag_value(&text, "rua").is_none() => {
                 return mismatch(format!(
                     "The DMARC record at {name} has no policy, so receivers ignore it. Add p=none: {}",
-                    shown(corrected(&text).as_bytes())
+                    display_text(corrected_record(&text).as_bytes())
                 ));
             }
             _ => {}
@@ -130,11 +137,11 @@ fn judge_policy(record: &ExpectedRecord, name: &str, policy: &[u8], found: Vec<S
     let hint = tag_value(&text, "p").is_none().then(|| {
         format!(
             "The DMARC record at {name} has no policy; receivers take it for p=none. Better say so: {}",
-            shown(corrected(&text).as_bytes())
+            display_text(corrected_record(&text).as_bytes())
         )
     });
-    let check = record.judged(RecordStatus::Verified, found, hint);
-    of_own_name(text.clone().into_owned(), check)
+    let check = record.with_verdict(RecordStatus::Verified, found, hint);
+    with_own_value(text.clone().into_owned(), check)
 }
 
 fn is_policy(value: &str) -> bool {
@@ -142,7 +149,7 @@ fn is_policy(value: &str) -> bool {
 }
 
 /// The record with `none` for a missing `p` and for wrong policies; all other tags keep their values.
-fn corrected(text: &str) -> String {
+fn corrected_record(text: &str) -> String {
     let policy = |value: Option<&str>| value.filter(|value| is_policy(value)).unwrap_or("none").to_owned();
     let mut tags = vec!["v=DMARC1".to_owned(), format!("p={}", policy(tag_value(text, "p")))];
     for (name, value) in text.split(';').skip(1).filter_map(|tag| tag.split_once('=')) {
@@ -156,18 +163,18 @@ fn corrected(text: &str) -> String {
 }
 
 fn judge_several(record: &ExpectedRecord, name: &str, several: &[&[u8]], found: Vec<String>) -> RecordCheck {
-    let kept = several.iter().copied().max_by_key(|policy| mildness(policy)).unwrap_or_default();
+    let mildest = several.iter().copied().max_by_key(|policy| mildness(policy)).unwrap_or_default();
     let hint = format!(
         "There are {} DMARC records at {name}, so receivers ignore all of them. Keep this one: {}",
         several.len(),
-        shown(kept)
+        display_text(mildest)
     );
-    let check = record.judged(RecordStatus::Multiple, found, Some(hint));
+    let check = record.with_verdict(RecordStatus::Multiple, found, Some(hint));
     if name != record.name {
         return check;
     }
     // Keep the existing policy and report addresses in the suggested value.
-    RecordCheck { value: String::from_utf8_lossy(kept).into_owned(), ..check }
+    RecordCheck { value: String::from_utf8_lossy(mildest).into_owned(), ..check }
 }
 
 /// Rank of a policy: the less mail it refuses, the higher; records without a valid policy come last. Of equals, one

@@ -103,18 +103,22 @@ impl ExpectedRecords {
     }
 
     /// Keeps only the records whose purpose passes the test.
-    pub fn keep(&mut self, mut is_kept: impl FnMut(Purpose) -> bool) {
+    pub fn retain_purposes(&mut self, mut is_kept: impl FnMut(Purpose) -> bool) {
         self.records.retain(|record| is_kept(record.purpose));
     }
 
     /// The records to publish, before anything was checked.
     pub fn pending(&self) -> Vec<RecordCheck> {
-        self.records.iter().map(|record| record.judged(RecordStatus::Pending, Vec::new(), None)).collect()
+        self.records
+            .iter()
+            .map(|record| record.with_verdict(RecordStatus::Pending, Vec::new(), None))
+            .collect()
     }
 }
 
 impl ExpectedRecord {
-    pub(super) fn judged(
+    /// The record with the verdict of a check, and the texts found in the DNS.
+    pub(super) fn with_verdict(
         &self,
         status: RecordStatus,
         found: Vec<String>,

@@ -4,30 +4,33 @@ use std::net::IpAddr;
 
 use postroad_model::DomainName;
 
-use super::absence::{dns_error, missing, no_answer};
-use super::answers::{Addresses, Answer, NotAskedYet, View};
+use super::absence::{dns_error_check, judge_missing, judge_unanswered};
+use super::answers::{Addresses, Answer, AnswersView, NotAskedYet};
 use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
-use super::text::{listed, shown_names};
+use super::text::{display_names, join_items};
+
+/// Maximum number of PTR names of an address, or of MX hosts of a name, that are looked up.
+const NAMES_CHECKED_MAX: usize = 10;
 
 /// Judges whether the name has `address`; with `None`, whether it has any address.
 pub(super) fn judge_address(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     record: &ExpectedRecord,
     domain: &DomainName,
     address: Option<IpAddr>,
 ) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, record.record_type)?;
-    let found = shown_names(answer.addresses());
+    let found = display_names(answer.addresses());
     match answer {
-        Answer::Failed(reason) => no_answer(view, record, domain, reason),
+        Answer::Failed(reason) => judge_unanswered(view, record, domain, reason),
         Answer::NoSuchName | Answer::NoData => {
-            missing(view, record, domain, found, |doubled| doubled.addresses().next().is_some())
+            judge_missing(view, record, domain, found, |doubled| doubled.addresses().next().is_some())
         }
         Answer::Records(_)
             if address.is_none_or(|wanted| answer.addresses().any(|found| found == wanted)) =>
         {
-            Ok(record.judged(RecordStatus::Verified, found, None))
+            Ok(record.with_verdict(RecordStatus::Verified, found, None))
         }
         Answer::Records(_) => {
             let (name, value) = (&record.name, &record.value);
@@ -35,103 +38,103 @@ pub(super) fn judge_address(
                 "Mail leaves from {value} and greets as {name}, which has other addresses. Add {value} to them, or greet with \
                  another name."
             );
-            Ok(record.judged(RecordStatus::Mismatch, found, Some(hint)))
+            Ok(record.with_verdict(RecordStatus::Mismatch, found, Some(hint)))
         }
     }
 }
 
 /// Judges whether the address has a PTR name that resolves back to the address. The best such name is the HELO name.
 pub(super) fn judge_pointer(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     record: &ExpectedRecord,
     address: IpAddr,
     helo: &DomainName,
 ) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, RecordType::Ptr)?;
-    let names = shown_names(answer.names());
-    let ask_for = format!("Ask whoever gave you {address} to set its reverse DNS (PTR) to {helo}.");
-    let judged = |status, hint| Ok(record.judged(status, names.clone(), hint));
+    let names = display_names(answer.names());
+    let ptr_request = format!("Ask whoever gave you {address} to set its reverse DNS (PTR) to {helo}.");
+    let with_verdict = |status, hint| Ok(record.with_verdict(status, names.clone(), hint));
     match answer {
-        Answer::Failed(reason) => return Ok(dns_error(record, &record.name, reason)),
-        Answer::NoSuchName | Answer::NoData => return judged(RecordStatus::Missing, Some(ask_for)),
+        Answer::Failed(reason) => return Ok(dns_error_check(record, &record.name, reason)),
+        Answer::NoSuchName | Answer::NoData => return with_verdict(RecordStatus::Missing, Some(ptr_request)),
         Answer::Records(_) => {}
     }
     let mut confirmed: Vec<&str> = Vec::new();
-    let mut trouble = None;
-    for name in answer.names().take(10) {
+    let mut failure = None;
+    for name in answer.names().take(NAMES_CHECKED_MAX) {
         match view.addresses(name)? {
             Addresses::Found(addresses) if addresses.contains(&address) => confirmed.push(name),
-            _ => trouble = trouble.or(view.address_failure(name)?),
+            _ => failure = failure.or(view.address_failure(name)?),
         }
     }
-    match (confirmed.as_slice(), trouble) {
-        (names, _) if names.contains(&helo.as_str()) => judged(RecordStatus::Verified, None),
+    match (confirmed.as_slice(), failure) {
+        (names, _) if names.contains(&helo.as_str()) => with_verdict(RecordStatus::Verified, None),
         ([name, ..], _) => {
             let hint = format!(
                 "{address} is named {name} and greets as {helo}. That works; receivers like it better when both are the same."
             );
-            judged(RecordStatus::Verified, Some(hint))
+            with_verdict(RecordStatus::Verified, Some(hint))
         }
-        ([], Some(reason)) => Ok(dns_error(record, &record.name, reason)),
+        ([], Some(reason)) => Ok(dns_error_check(record, &record.name, reason)),
         ([], None) => {
             let hint = format!(
-                "{address} is named {}, but no such name has this address. {ask_for}",
-                listed(&names)
+                "{address} is named {}, but no such name has this address. {ptr_request}",
+                join_items(&names)
             );
-            judged(RecordStatus::Mismatch, Some(hint))
+            with_verdict(RecordStatus::Mismatch, Some(hint))
         }
     }
 }
 
 /// Judges whether an MX of the name is `host`, or a host that shares an address with `host`.
 pub(super) fn judge_mail_host(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     record: &ExpectedRecord,
     host: &DomainName,
 ) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, RecordType::Mx)?;
-    let found = shown_names(answer.mail_hosts().map(|(preference, name)| format!("{preference} {name}")));
+    let found = display_names(answer.mail_hosts().map(|(preference, name)| format!("{preference} {name}")));
     match answer {
-        Answer::Failed(reason) => return no_answer(view, record, host, reason),
+        Answer::Failed(reason) => return judge_unanswered(view, record, host, reason),
         Answer::NoSuchName | Answer::NoData => {
-            return missing(view, record, host, found, |doubled| doubled.mail_hosts().next().is_some());
+            return judge_missing(view, record, host, found, |doubled| doubled.mail_hosts().next().is_some());
         }
         Answer::Records(_) => {}
     }
-    let names: Vec<&str> = answer.mail_hosts().map(|(_, name)| name).take(10).collect();
+    let names: Vec<&str> = answer.mail_hosts().map(|(_, name)| name).take(NAMES_CHECKED_MAX).collect();
     if names.contains(&host.as_str()) {
-        return Ok(record.judged(RecordStatus::Verified, found, None));
+        return Ok(record.with_verdict(RecordStatus::Verified, found, None));
     }
     let ours = view.addresses(host.as_str())?;
-    let mut trouble = view.address_failure(host.as_str())?;
+    let mut failure = view.address_failure(host.as_str())?;
     for name in names {
         if let (Addresses::Found(theirs), Addresses::Found(ours)) = (view.addresses(name)?, &ours)
             && theirs.iter().any(|address| ours.contains(address))
         {
-            return Ok(record.judged(RecordStatus::Verified, found, None));
+            return Ok(record.with_verdict(RecordStatus::Verified, found, None));
         }
-        trouble = trouble.or(view.address_failure(name)?);
+        failure = failure.or(view.address_failure(name)?);
     }
     // Some addresses are unknown, so the MX host may still be ours.
-    if let Some(reason) = trouble {
-        return Ok(dns_error(record, host.as_str(), reason));
+    if let Some(reason) = failure {
+        return Ok(dns_error_check(record, host.as_str(), reason));
     }
     let hint = format!("Bounces go to another mail server. Change the MX record to: {}", record.value);
-    Ok(record.judged(RecordStatus::Mismatch, found, Some(hint)))
+    Ok(record.with_verdict(RecordStatus::Mismatch, found, Some(hint)))
 }
 
 /// Judges whether the name has an address. The address may be that of a proxy in front of `target`.
 pub(super) fn judge_leads_to(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     record: &ExpectedRecord,
     target: &DomainName,
 ) -> Result<RecordCheck, NotAskedYet> {
     let addresses = match view.addresses(&record.name)? {
         Addresses::Found(addresses) => addresses,
-        Addresses::Failed(reason) => return no_answer(view, record, target, reason),
+        Addresses::Failed(reason) => return judge_unanswered(view, record, target, reason),
         Addresses::None => {
             let is_ours = |doubled: &Answer| doubled.names().any(|name| name == target.as_str());
-            return missing(view, record, target, Vec::new(), is_ours);
+            return judge_missing(view, record, target, Vec::new(), is_ours);
         }
     };
     let is_elsewhere = match view.addresses(target.as_str())? {
@@ -144,5 +147,5 @@ pub(super) fn judge_leads_to(
             record.name
         )
     });
-    Ok(record.judged(RecordStatus::Verified, shown_names(addresses.iter()), hint))
+    Ok(record.with_verdict(RecordStatus::Verified, display_names(addresses.iter()), hint))
 }

@@ -74,7 +74,7 @@ fn host_records(service: &Service) -> Vec<ExpectedRecord> {
         records.push(record(&source.helo, source.address, rule));
     }
     // Suggest no value: only the operator knows the public address of this source.
-    for source in &service.unseen {
+    for source in &service.private_sources {
         let rule = Rule::AnyAddress { domain: service.host.clone() };
         records.push(ExpectedRecord { value: String::new(), ..record(&source.helo, source.address, rule) });
     }

@@ -1,7 +1,7 @@
 //! Turns DNS answers into verdicts, by the rule of each expected record.
 
-use super::absence::dns_error;
-use super::answers::{DnsAnswers, View};
+use super::absence::dns_error_check;
+use super::answers::{AnswersView, DnsAnswers};
 use super::expected::{ExpectedRecords, Rule};
 use super::record::RecordCheck;
 use super::service::Service;
@@ -10,11 +10,11 @@ use super::{alias, dkim, dmarc, hosts, spf};
 
 /// The verdict on every expected record, in the order of `expected`. Pure: the same answers give the same verdicts.
 pub fn judge(expected: &ExpectedRecords, answers: &DnsAnswers) -> Vec<RecordCheck> {
-    judge_all(expected, &View::new(answers))
+    judge_all(expected, &AnswersView::new(answers))
 }
 
 /// Judges every record as far as the answers allow; `view` collects the questions that have no answer yet.
-pub(super) fn judge_all(expected: &ExpectedRecords, view: &View<'_>) -> Vec<RecordCheck> {
+pub(super) fn judge_all(expected: &ExpectedRecords, view: &AnswersView<'_>) -> Vec<RecordCheck> {
     let judged = expected.records.iter().map(|record| {
         let check = match &record.rule {
             Rule::Spf { domain } => spf::judge(view, &expected.service, record, domain),
@@ -37,7 +37,7 @@ pub(super) fn judge_all(expected: &ExpectedRecords, view: &View<'_>) -> Vec<Reco
                 versioned_text::judge(view, record, domain, &wanted)
             }
         };
-        check.unwrap_or_else(|_| dns_error(record, &record.name, "not asked"))
+        check.unwrap_or_else(|_| dns_error_check(record, &record.name, "not asked"))
     });
     judged.collect()
 }

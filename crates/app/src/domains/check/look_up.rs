@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use postroad_net::dns::{Dns, LookupFailure, RecordType as WireType};
 use tokio::time::{Instant, timeout_at};
 
-use super::answers::{Answer, DnsAnswers, Question, TOO_MANY_QUESTIONS, View};
+use super::answers::{Answer, AnswersView, DnsAnswers, Question, TOO_MANY_QUESTIONS};
 use super::expected::ExpectedRecords;
 use super::judge::judge_all;
 use super::record::{RecordCheck, RecordType};
@@ -14,7 +14,7 @@ use super::record::{RecordCheck, RecordType};
 /// Maximum number of questions of one check; further questions count as failed.
 const QUESTIONS_MAX: usize = 240;
 /// Time limit for all questions of one check.
-const TIME_MAX: Duration = Duration::from_secs(30);
+const CHECK_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Looks up the expected records and judges them.
 pub async fn check(dns: &Dns, expected: &ExpectedRecords) -> Vec<RecordCheck> {
@@ -31,21 +31,21 @@ pub async fn look_up(dns: &Dns, expected: &ExpectedRecords) -> DnsAnswers {
 }
 
 /// Asks the questions that `reader` finds unanswered, and calls `reader` again, until every question has an answer.
-pub(super) async fn look_up_for(dns: &Dns, reader: impl Fn(&View<'_>)) -> DnsAnswers {
-    let deadline = Instant::now() + TIME_MAX;
+pub(super) async fn look_up_for(dns: &Dns, reader: impl Fn(&AnswersView<'_>)) -> DnsAnswers {
+    let deadline = Instant::now() + CHECK_TIME_MAX;
     let mut answers = DnsAnswers::default();
     // Every round answers the questions that the previous round left open; beyond the limits they count as failed.
     loop {
-        let missed = {
-            let view = View::new(&answers);
+        let unanswered = {
+            let view = AnswersView::new(&answers);
             reader(&view);
-            view.into_missed()
+            view.into_unanswered()
         };
-        if missed.is_empty() {
+        if unanswered.is_empty() {
             return answers;
         }
         let budget = QUESTIONS_MAX.saturating_sub(answers.len());
-        let look_ups = missed.into_iter().enumerate().map(|(number, question)| async move {
+        let look_ups = unanswered.into_iter().enumerate().map(|(number, question)| async move {
             let answer = if number < budget {
                 ask(dns, &question, deadline).await
             } else {
@@ -60,7 +60,7 @@ pub(super) async fn look_up_for(dns: &Dns, reader: impl Fn(&View<'_>)) -> DnsAns
 }
 
 async fn ask(dns: &Dns, (name, record_type): &Question, deadline: Instant) -> Answer {
-    let late = || Answer::Failed(format!("the check took longer than {} s", TIME_MAX.as_secs()));
+    let late = || Answer::Failed(format!("the check took longer than {} s", CHECK_TIME_MAX.as_secs()));
     match timeout_at(deadline, dns.records(name, wire_type(*record_type))).await {
         Err(_) => late(),
         // Records that cannot be parsed are left out, so none could be parsed.

@@ -22,7 +22,7 @@ mod tests {
     use super::reverse_name;
 
     #[test]
-    fn addresses_of_both_families_have_their_names() {
+    fn ipv4_and_ipv6_addresses_get_reverse_names() {
         assert_eq!(reverse_name("192.0.2.10".parse().unwrap()), "10.2.0.192.in-addr.arpa");
         assert_eq!(
             reverse_name("2001:db8::567:89ab".parse().unwrap()),

@@ -29,10 +29,10 @@ pub struct Service {
     /// Source addresses as receivers see them; never a private address.
     pub sources: Vec<SendingAddress>,
     /// Private source addresses whose HELO name has no public address: the address that receivers see is unknown.
-    pub unseen: Vec<SendingAddress>,
+    pub private_sources: Vec<SendingAddress>,
     /// Why the facts are currently unknown; `None` if they are known. While unknown, no SPF record is suggested or
     /// judged.
-    pub unknown: Option<String>,
+    pub unknown_reason: Option<String>,
     /// Whether `spf.<host>` exists, and passes for all our addresses but not for everybody. Only then may customers'
     /// SPF records include it.
     pub is_spf_name_usable: bool,
@@ -40,13 +40,13 @@ pub struct Service {
 }
 
 impl Service {
-    /// Facts from the configuration alone. `unknown` is set unless the configuration names every source address and all
-    /// these addresses are public.
+    /// Facts from the configuration alone. `unknown_reason` is set unless the configuration names every source address
+    /// and all these addresses are public.
     pub fn without_dns(config: &ServiceConfig) -> Self {
         let is_complete =
             !config.uses_system_address && config.sources.iter().all(|source| !is_private(source.address));
-        let unknown = (!is_complete).then(|| "the DNS was not asked".to_owned());
-        Self::of_config(config, unknown)
+        let unknown_reason = (!is_complete).then(|| "the DNS was not asked".to_owned());
+        Self::of_config(config, unknown_reason)
     }
 
     /// Facts to use when the look-ups failed.
@@ -54,13 +54,13 @@ impl Service {
         Self::of_config(config, Some(reason))
     }
 
-    fn of_config(config: &ServiceConfig, unknown: Option<String>) -> Self {
+    fn of_config(config: &ServiceConfig, unknown_reason: Option<String>) -> Self {
         let public = config.sources.iter().filter(|source| !is_private(source.address));
         Self {
             host: config.host.clone(),
             sources: public.cloned().collect(),
-            unseen: Vec::new(),
-            unknown,
+            private_sources: Vec::new(),
+            unknown_reason,
             is_spf_name_usable: false,
             takes_reports: config.takes_reports,
         }
@@ -94,7 +94,7 @@ impl Service {
     /// SPF terms that allow our addresses: the include of `spf.<host>` if usable, else the addresses themselves. Empty
     /// if the addresses are not known.
     pub fn spf_terms(&self) -> Vec<String> {
-        if self.is_spf_name_usable && self.unknown.is_none() {
+        if self.is_spf_name_usable && self.unknown_reason.is_none() {
             return vec![format!("include:{}", self.spf_name())];
         }
         self.spf_address_terms()
@@ -103,7 +103,7 @@ impl Service {
     /// SPF terms with plain addresses, which cost the evaluating receiver no DNS lookup. Empty if the addresses are not
     /// known.
     pub fn spf_address_terms(&self) -> Vec<String> {
-        if self.unknown.is_some() {
+        if self.unknown_reason.is_some() {
             return Vec::new();
         }
         let mut addresses: Vec<IpAddr> = self.addresses().collect();

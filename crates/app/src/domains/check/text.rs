@@ -5,17 +5,17 @@ const SHOWN_MAX: usize = 5;
 const SHOWN_CHARS_MAX: usize = 500;
 
 /// The first few of the found texts, shortened.
-pub(super) fn shown_all<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
-    texts.take(SHOWN_MAX).map(shown).collect()
+pub(super) fn display_texts<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
+    texts.take(SHOWN_MAX).map(display_text).collect()
 }
 
-pub(super) fn shown_names<T: ToString>(names: impl Iterator<Item = T>) -> Vec<String> {
-    names.take(SHOWN_MAX).map(|name| shown(name.to_string().as_bytes())).collect()
+pub(super) fn display_names<T: ToString>(names: impl Iterator<Item = T>) -> Vec<String> {
+    names.take(SHOWN_MAX).map(|name| display_text(name.to_string().as_bytes())).collect()
 }
 
 /// One line of at most 500 characters; `…` follows if the text is longer. Control characters and invalid UTF-8 become
 /// `�`.
-pub(super) fn shown(text: &[u8]) -> String {
+pub(super) fn display_text(text: &[u8]) -> String {
     // A character has four bytes at most: the rest would be cut anyway.
     let text = &text[..text.len().min(4 * SHOWN_CHARS_MAX + 4)];
     let text = String::from_utf8_lossy(text);
@@ -28,7 +28,7 @@ pub(super) fn shown(text: &[u8]) -> String {
 }
 
 /// Joins the items, as in `a, b and 3 more`.
-pub(super) fn listed(items: &[String]) -> String {
+pub(super) fn join_items(items: &[String]) -> String {
     match items {
         [head @ .., last] if items.len() <= SHOWN_MAX => {
             if head.is_empty() {
@@ -47,18 +47,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_text_is_short_and_on_one_line() {
-        assert_eq!(shown(b"a\r\nb\x1b[31m\xff"), "a��b�[31m�");
-        let long = shown("x".repeat(100_000).as_bytes());
+    fn text_of_other_people_is_shortened_to_one_line() {
+        assert_eq!(display_text(b"a\r\nb\x1b[31m\xff"), "a��b�[31m�");
+        let long = display_text("x".repeat(100_000).as_bytes());
         assert_eq!((long.chars().count(), long.ends_with("x…")), (SHOWN_CHARS_MAX + 1, true));
-        assert_eq!(shown_all([b"x".as_slice(); 50].into_iter()).len(), SHOWN_MAX);
+        assert_eq!(display_texts([b"x".as_slice(); 50].into_iter()).len(), SHOWN_MAX);
     }
 
     #[test]
-    fn lists_read_as_sentences() {
+    fn items_are_joined_as_in_a_sentence() {
         let items: Vec<String> = (1..=7).map(|number| number.to_string()).collect();
-        assert_eq!(listed(&items[..1]), "1");
-        assert_eq!(listed(&items[..3]), "1, 2 and 3");
-        assert_eq!(listed(&items), "1, 2, 3, 4, 5 and 2 more");
+        assert_eq!(join_items(&items[..1]), "1");
+        assert_eq!(join_items(&items[..3]), "1, 2 and 3");
+        assert_eq!(join_items(&items), "1, 2, 3, 4, 5 and 2 more");
     }
 }

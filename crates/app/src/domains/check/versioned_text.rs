@@ -2,11 +2,11 @@
 
 use postroad_model::DomainName;
 
-use super::absence::no_answer;
-use super::answers::{Answer, NotAskedYet, View};
+use super::absence::judge_unanswered;
+use super::answers::{Answer, AnswersView, NotAskedYet};
 use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
-use super::text::shown_all;
+use super::text::display_texts;
 
 /// Tests by which a text is recognised as the wanted record.
 pub(super) struct RecordMatcher<'a> {
@@ -18,17 +18,17 @@ pub(super) struct RecordMatcher<'a> {
 }
 
 pub(super) fn judge(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     record: &ExpectedRecord,
     domain: &DomainName,
     wanted: &RecordMatcher<'_>,
 ) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(wanted.queried_name, RecordType::Txt)?;
     if let Answer::Failed(reason) = answer {
-        return no_answer(view, record, domain, reason);
+        return judge_unanswered(view, record, domain, reason);
     }
     let texts: Vec<&[u8]> = answer.texts().filter(|text| has_version(text, wanted.version)).collect();
-    let found = shown_all(answer.texts());
+    let found = display_texts(answer.texts());
     let (status, hint) = match texts.as_slice() {
         [] if answer.is_absent() => {
             let hint = format!("There is no such record yet. {}", wanted.missing_hint);
@@ -52,7 +52,7 @@ pub(super) fn judge(
             (RecordStatus::Multiple, Some(hint))
         }
     };
-    Ok(record.judged(status, found, hint))
+    Ok(record.with_verdict(status, found, hint))
 }
 
 fn has_version(text: &[u8], version: &str) -> bool {

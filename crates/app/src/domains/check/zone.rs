@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
-use super::text::shown;
+use super::text::display_text;
 
 const TTL_SECS: u32 = 3_600;
 /// RFC 1035 3.3: maximum number of bytes of one character string.
@@ -16,7 +16,7 @@ pub fn zone_fragment(checks: &[RecordCheck]) -> String {
     let mut zone = String::new();
     for check in checks {
         let is_verified = check.status == RecordStatus::Verified;
-        let is_found = check.found.contains(&shown(check.value.as_bytes()));
+        let is_found = check.found.contains(&display_text(check.value.as_bytes()));
         let is_in_place =
             is_verified && (is_found || !matches!(check.purpose, Purpose::Spf | Purpose::Dmarc));
         let is_unknown = matches!(check.status, RecordStatus::Pending | RecordStatus::DnsError);
@@ -29,11 +29,11 @@ pub fn zone_fragment(checks: &[RecordCheck]) -> String {
             zone.push_str("; in place: ");
         } else if check.purpose == Purpose::Dmarc && is_verified {
             zone.push_str("; not needed, the policy of the domain above counts: ");
-        } else if let Some(only) = only_record(check.purpose).filter(|_| is_unknown) {
+        } else if let Some(only) = single_record_name(check.purpose).filter(|_| is_unknown) {
             // There may be a record that the look-up did not find.
             write!(zone, "; not checked, and a name has only one {only} record: ")
                 .expect("writing to a string does not fail");
-        } else if let Some(only) = only_record(check.purpose).filter(|_| !check.found.is_empty()) {
+        } else if let Some(only) = single_record_name(check.purpose).filter(|_| !check.found.is_empty()) {
             writeln!(zone, "; replaces the {only} record that is there: a name has only one")
                 .expect("writing to a string does not fail");
         } else if matches!(check.status, RecordStatus::Mismatch | RecordStatus::Multiple) {
@@ -51,7 +51,7 @@ pub fn zone_fragment(checks: &[RecordCheck]) -> String {
 }
 
 /// Name of a record type that may exist only once.
-fn only_record(purpose: Purpose) -> Option<&'static str> {
+fn single_record_name(purpose: Purpose) -> Option<&'static str> {
     match purpose {
         Purpose::Spf => Some("SPF"),
         Purpose::Dmarc => Some("DMARC"),
@@ -64,13 +64,13 @@ fn data_of(check: &RecordCheck) -> String {
         RecordType::A | RecordType::Aaaa => check.value.clone(),
         RecordType::Cname | RecordType::Mx | RecordType::Ns | RecordType::Ptr => format!("{}.", check.value),
         RecordType::Txt => {
-            let strings = check.value.as_bytes().chunks(STRING_BYTES_MAX).map(quoted);
+            let strings = check.value.as_bytes().chunks(STRING_BYTES_MAX).map(quote);
             strings.collect::<Vec<String>>().join(" ")
         }
     }
 }
 
-fn quoted(bytes: &[u8]) -> String {
+fn quote(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');
     for byte in bytes {

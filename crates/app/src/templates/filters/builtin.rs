@@ -10,7 +10,7 @@ use crate::templates::work::{Context, is_absent, require};
 
 /// Largest number that `batch` and `slice` take: they can pad short rows, so the number determines the size of the
 /// result.
-const ROW_MAX: i64 = 1_000;
+const ROW_LENGTH_MAX: i64 = 1_000;
 /// Longest list that `range` may create.
 const RANGE_MAX: usize = 10_000;
 
@@ -25,9 +25,10 @@ enum ArgumentKind {
     Any,
 }
 
-type Row = (&'static str, ArgumentKind, fn() -> Value);
+/// Name of a filter, kind of its first argument, and its function.
+type FilterEntry = (&'static str, ArgumentKind, fn() -> Value);
 
-const FILTERS: [Row; 38] = [
+const FILTERS: [FilterEntry; 38] = [
     ("safe", ArgumentKind::Text, || Value::from_function(filters::safe)),
     ("lower", ArgumentKind::Text, || Value::from_function(filters::lower)),
     ("upper", ArgumentKind::Text, || Value::from_function(filters::upper)),
@@ -149,8 +150,10 @@ fn call(
     if !matches!(name, "default" | "d" | "length" | "count" | "first" | "attr") {
         args.iter().try_for_each(|arg| context.charge_value(arg))?;
     }
-    if matches!(name, "batch" | "slice") && args.get(1).and_then(Value::as_i64).is_none_or(|n| n > ROW_MAX) {
-        return Err(invalid(format!("`{name}` takes a number up to {ROW_MAX}")));
+    if matches!(name, "batch" | "slice")
+        && args.get(1).and_then(Value::as_i64).is_none_or(|n| n > ROW_LENGTH_MAX)
+    {
+        return Err(invalid(format!("`{name}` takes a number up to {ROW_LENGTH_MAX}")));
     }
     if name == "round" && args.get(1).and_then(Value::as_i64).is_some_and(|digits| digits.abs() > 20) {
         return Err(invalid("`round` takes at most 20 digits"));

@@ -15,53 +15,53 @@ use crate::templates::invalid::invalid;
 use crate::templates::work::{Context, require};
 
 /// Work charged for loading a language's tables.
-const WORK: u64 = 500;
+const LOCALE_TABLES_WORK: u64 = 500;
 const PATTERN_BYTES_MAX: usize = 100;
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter(
         "date",
         |state: &State<'_, '_>, value: &Value, style: Option<&str>, kwargs: Kwargs| {
-            write(state, value, style, &kwargs, Fields::Date)
+            format_date(state, value, style, &kwargs, DateParts::Date)
         },
     );
     environment.add_filter(
         "time",
         |state: &State<'_, '_>, value: &Value, style: Option<&str>, kwargs: Kwargs| {
-            write(state, value, style, &kwargs, Fields::Time)
+            format_date(state, value, style, &kwargs, DateParts::Time)
         },
     );
     environment.add_filter(
         "datetime",
         |state: &State<'_, '_>, value: &Value, style: Option<&str>, kwargs: Kwargs| {
-            write(state, value, style, &kwargs, Fields::Both)
+            format_date(state, value, style, &kwargs, DateParts::Both)
         },
     );
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fields {
+enum DateParts {
     Date,
     Time,
     Both,
 }
 
-fn write(
+fn format_date(
     state: &State<'_, '_>,
     value: &Value,
     style: Option<&str>,
     kwargs: &Kwargs,
-    fields: Fields,
+    parts: DateParts,
 ) -> Result<String, Error> {
     require(value)?;
     let context = Context::of(state)?;
     let locale = context.locale_format.locale(kwargs)?;
-    let zoned = read(value, kwargs)?;
+    let zoned = parse_time(value, kwargs)?;
     kwargs.assert_all_used()?;
-    context.charge(WORK)?;
+    context.charge(LOCALE_TABLES_WORK)?;
     let style = style.unwrap_or("medium");
     if style.contains('%') {
-        return by_pattern(&zoned, style);
+        return format_by_pattern(&zoned, style);
     }
     let length = match style {
         "short" => Length::Short,
@@ -76,38 +76,38 @@ fn write(
         .map_err(|_| invalid("the date is outside of the calendar"))?;
     let time = Time::try_new(zoned.hour() as u8, zoned.minute() as u8, zoned.second() as u8, 0)
         .map_err(|_| invalid("the time is outside of the day"))?;
-    let unknown = |_| invalid("dates cannot be written in this language");
-    let text = match (fields, style) {
-        (Fields::Time, _) => {
+    let unsupported_language = |_| invalid("dates cannot be written in this language");
+    let text = match (parts, style) {
+        (DateParts::Time, _) => {
             let formatter = NoCalendarFormatter::<T>::try_new(locale.into(), T::hm().with_length(length));
-            formatter.map_err(unknown)?.format(&time).to_string()
+            formatter.map_err(unsupported_language)?.format(&time).to_string()
         }
-        (Fields::Date, "full") => {
+        (DateParts::Date, "full") => {
             let fields = YMDE::for_length(length);
             let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new(locale.into(), fields);
-            formatter.map_err(unknown)?.format(&date).to_string()
+            formatter.map_err(unsupported_language)?.format(&date).to_string()
         }
-        (Fields::Date, _) => {
+        (DateParts::Date, _) => {
             let fields = YMD::for_length(length);
             let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new(locale.into(), fields);
-            formatter.map_err(unknown)?.format(&date).to_string()
+            formatter.map_err(unsupported_language)?.format(&date).to_string()
         }
-        (Fields::Both, "full") => {
+        (DateParts::Both, "full") => {
             let fields = YMDE::for_length(length).with_time_hm();
             let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new(locale.into(), fields);
-            formatter.map_err(unknown)?.format(&DateTime { date, time }).to_string()
+            formatter.map_err(unsupported_language)?.format(&DateTime { date, time }).to_string()
         }
-        (Fields::Both, _) => {
+        (DateParts::Both, _) => {
             let fields = YMD::for_length(length).with_time_hm();
             let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new(locale.into(), fields);
-            formatter.map_err(unknown)?.format(&DateTime { date, time }).to_string()
+            formatter.map_err(unsupported_language)?.format(&DateTime { date, time }).to_string()
         }
     };
     Ok(text)
 }
 
-/// Reads a time of RFC 3339, with or without its offset, a date alone, or seconds since 1970.
-fn read(value: &Value, kwargs: &Kwargs) -> Result<Zoned, Error> {
+/// Parses a time of RFC 3339, with or without its offset, a date alone, or seconds since 1970.
+fn parse_time(value: &Value, kwargs: &Kwargs) -> Result<Zoned, Error> {
     let zone = time_zone(kwargs)?;
     if value.kind() == ValueKind::Number {
         let seconds = f64::try_from(value.clone()).unwrap_or(f64::NAN);
@@ -128,7 +128,7 @@ fn read(value: &Value, kwargs: &Kwargs) -> Result<Zoned, Error> {
     })
 }
 
-fn by_pattern(zoned: &Zoned, pattern: &str) -> Result<String, Error> {
+fn format_by_pattern(zoned: &Zoned, pattern: &str) -> Result<String, Error> {
     // A width in the pattern could create a text of any length.
     let is_plain = pattern.len() <= PATTERN_BYTES_MAX
         && !pattern

@@ -16,7 +16,7 @@ use super::language::InputKind;
 pub(super) use locale_format::LocaleFormat;
 
 /// Our own filters: name, and kind of input.
-const OWN: [(&str, InputKind); 14] = [
+const OWN_FILTERS: [(&str, InputKind); 14] = [
     ("escape", InputKind::Any),
     ("e", InputKind::Any),
     ("join", InputKind::List),
@@ -35,12 +35,12 @@ const OWN: [(&str, InputKind); 14] = [
 
 /// Input kind of a filter; `None` if there is no such filter.
 pub(super) fn input_kind(name: &str) -> Option<InputKind> {
-    let own = OWN.iter().find(|(own, _)| *own == name).map(|(_, hint)| *hint);
+    let own = OWN_FILTERS.iter().find(|(own, _)| *own == name).map(|(_, hint)| *hint);
     own.or_else(|| builtin::input_kind(name))
 }
 
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    OWN.iter().map(|(name, _)| *name).chain(builtin::names())
+    OWN_FILTERS.iter().map(|(name, _)| *name).chain(builtin::names())
 }
 
 pub(super) fn register(environment: &mut Environment<'static>) {

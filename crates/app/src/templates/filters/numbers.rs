@@ -13,7 +13,7 @@ use crate::templates::invalid::invalid;
 use crate::templates::work::{Context, require};
 
 /// Work charged for loading a language's tables.
-const WORK: u64 = 100;
+const LOCALE_TABLES_WORK: u64 = 100;
 /// Maximum number of decimals that a template can ask for.
 const DIGITS_MAX: i16 = 20;
 /// Maximum number of digits before the point, and after it. `1e30000` is a short text and a long number.
@@ -92,8 +92,8 @@ fn number(
     let context = Context::of(state)?;
     let locale = context.locale_format.locale(&kwargs)?;
     kwargs.assert_all_used()?;
-    context.charge(WORK)?;
-    write(&locale, &decimal(value, digits)?)
+    context.charge(LOCALE_TABLES_WORK)?;
+    format_decimal(&locale, &parse_decimal(value, digits)?)
 }
 
 /// `0.25|percent` is `25%`.
@@ -106,12 +106,12 @@ fn percent(
     let context = Context::of(state)?;
     let locale = context.locale_format.locale(&kwargs)?;
     kwargs.assert_all_used()?;
-    context.charge(WORK)?;
-    let mut decimal = decimal(value, None)?;
+    context.charge(LOCALE_TABLES_WORK)?;
+    let mut decimal = parse_decimal(value, None)?;
     decimal.multiply_pow10(2);
     decimal.trim_start();
     round(&mut decimal, digits)?;
-    let text = write(&locale, &decimal)?;
+    let text = format_decimal(&locale, &decimal)?;
     let has_space = matches!(
         locale.id.language.as_str(),
         "de" | "fr"
@@ -139,18 +139,18 @@ fn currency(state: &State<'_, '_>, value: &Value, code: &str, kwargs: Kwargs) ->
     let context = Context::of(state)?;
     let locale = context.locale_format.locale(&kwargs)?;
     kwargs.assert_all_used()?;
-    context.charge(WORK)?;
+    context.charge(LOCALE_TABLES_WORK)?;
     let code = code.to_ascii_uppercase();
     if code.len() != 3 || !code.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return Err(invalid("`currency` takes a code of three letters, such as \"EUR\""));
     }
     let digits = DECIMALS.iter().find(|(known, _)| *known == code).map_or(2, |(_, digits)| *digits);
-    let rounded = decimal(value, Some(digits))?.to_string();
+    let rounded = parse_decimal(value, Some(digits))?.to_string();
     let (is_negative, rounded) = match rounded.strip_prefix('-') {
         Some(rest) => (rest.bytes().any(|byte| matches!(byte, b'1'..=b'9')), rest),
         None => (false, rounded.as_str()),
     };
-    let amount = write(&locale, &rounded.parse().expect("a written decimal can be parsed"))?;
+    let amount = format_decimal(&locale, &rounded.parse().expect("a written decimal can be parsed"))?;
     let sign = SIGNS.iter().find(|(known, _)| *known == code).map(|(_, sign)| *sign);
     let minus = if is_negative { "-" } else { "" };
     let text = match (sign_position(&locale), sign) {
@@ -185,14 +185,14 @@ fn sign_position(locale: &Locale) -> SignPosition {
     }
 }
 
-fn write(locale: &Locale, decimal: &Decimal) -> Result<String, Error> {
+fn format_decimal(locale: &Locale, decimal: &Decimal) -> Result<String, Error> {
     let formatter = DecimalFormatter::try_new(locale.into(), DecimalFormatterOptions::default())
         .map_err(|_| invalid("numbers cannot be written in this language"))?;
     Ok(formatter.format(decimal).to_string())
 }
 
 /// Parses a number, or a text that contains one: amounts are often sent as texts to keep all digits.
-fn decimal(value: &Value, digits: Option<i16>) -> Result<Decimal, Error> {
+fn parse_decimal(value: &Value, digits: Option<i16>) -> Result<Decimal, Error> {
     require(value)?;
     let text = match value.kind() {
         ValueKind::Number => value.to_string(),

@@ -11,8 +11,8 @@ use minijinja::{Environment, Error, ErrorKind, State, Value};
 use super::kind_of;
 use crate::templates::invalid::invalid;
 use crate::templates::language::{ENTRIES, OPERATOR, REQUIRED};
-use crate::templates::missing::MissingLookup;
-use crate::templates::work::{BoundedText, Context, TEXT_BYTES_MAX, is_absent, written};
+use crate::templates::missing_variables::MissingLookup;
+use crate::templates::work::{BoundedText, Context, TEXT_BYTES_MAX, is_absent, value_text};
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter(OPERATOR, operate);
@@ -57,7 +57,7 @@ fn operate(state: &State<'_, '_>, left: &Value, sign: &str, right: &Value) -> Re
 fn concat(context: &Context, left: &Value, right: &Value) -> Result<Value, Error> {
     let mut text = BoundedText::default();
     for value in [left, right] {
-        text.write_str(&written(value)?).map_err(|_| too_long())?;
+        text.write_str(&value_text(value)?).map_err(|_| too_long())?;
     }
     Ok(Value::from(text.finish(context)?))
 }

@@ -9,7 +9,7 @@ use crate::templates::invalid::invalid;
 use crate::templates::work::{Context, require};
 
 /// Work charged for loading a language's tables.
-const WORK: u64 = 100;
+const LOCALE_TABLES_WORK: u64 = 100;
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter("plural", plural);
@@ -26,7 +26,7 @@ fn plural(
     require(value)?;
     let context = Context::of(state)?;
     let locale = context.locale_format.locale(&kwargs)?;
-    context.charge(WORK)?;
+    context.charge(LOCALE_TABLES_WORK)?;
     let number = value.as_i64().ok_or_else(|| invalid("`plural` takes a whole number"))?;
     let zero = kwargs.get::<Option<&str>>("zero")?;
     let two = kwargs.get::<Option<&str>>("two")?;

@@ -12,7 +12,7 @@ use super::operators::{calculate, too_long};
 use super::texts::{as_markup, write_escaped};
 use crate::templates::invalid::invalid;
 use crate::templates::language::SLICE;
-use crate::templates::work::{BoundedText, Context, is_absent, require, written};
+use crate::templates::work::{BoundedText, Context, is_absent, require, value_text};
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter("join", join);
@@ -31,11 +31,11 @@ fn join(state: &State<'_, '_>, list: &Value, between: Option<&Value>) -> Result<
     let between = match between {
         None => Cow::default(),
         Some(between) if is_safe => as_markup(state, between)?,
-        Some(between) => written(between)?,
+        Some(between) => value_text(between)?,
     };
     for (at, entry) in entries.iter().enumerate() {
         context.charge(1)?;
-        let entry_text = written(entry)?;
+        let entry_text = value_text(entry)?;
         let done = text.write_str(if at == 0 { "" } else { &between }).and_then(|()| {
             if is_safe && !entry.is_safe() {
                 write_escaped(&mut text, &entry_text)
@@ -116,22 +116,22 @@ fn slice(
     require(value)?;
     let context = Context::of(state)?;
     context.charge_value(value)?;
-    let number = |value: &Value| {
+    let optional_number = |value: &Value| {
         if value.is_none() {
             return Ok(None);
         }
         value.as_i64().map(Some).ok_or_else(|| invalid("a slice takes whole numbers"))
     };
-    let step = number(step)?.unwrap_or(1);
+    let step = optional_number(step)?.unwrap_or(1);
     let step = usize::try_from(step).ok().filter(|step| *step > 0);
     let step = step.ok_or_else(|| invalid("a slice goes forwards; use `reverse` first"))?;
     let length = value.len().ok_or_else(|| invalid(format!("a {} cannot be cut", kind_of(value))))?;
-    let at = |index: Option<i64>, default: usize| match index {
+    let offset_of = |index: Option<i64>, default: usize| match index {
         None => default,
         Some(index) if index < 0 => length.saturating_sub(index.unsigned_abs() as usize),
         Some(index) => (index as usize).min(length),
     };
-    let (start, stop) = (at(number(start)?, 0), at(number(stop)?, length));
+    let (start, stop) = (offset_of(optional_number(start)?, 0), offset_of(optional_number(stop)?, length));
     let count = stop.saturating_sub(start);
     match value.as_str() {
         Some(text) => Ok(Value::from(text.chars().skip(start).take(count).step_by(step).collect::<String>())),

@@ -8,7 +8,7 @@ use minijinja::{AutoEscape, Environment, Error, State, Value};
 
 use super::operators::too_long;
 use crate::templates::invalid::invalid;
-use crate::templates::work::{BoundedOutput, BoundedText, Context, TEXT_BYTES_MAX, require, written};
+use crate::templates::work::{BoundedOutput, BoundedText, Context, TEXT_BYTES_MAX, require, value_text};
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter("escape", escape);
@@ -20,7 +20,7 @@ pub(super) fn register(environment: &mut Environment<'static>) {
 
 /// Escapes a text for HTML, including attribute values.
 pub(in crate::templates) fn write_escaped(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
-    let mut kept = 0;
+    let mut copied_to = 0;
     for (at, byte) in text.bytes().enumerate() {
         let escaped = match byte {
             b'&' => "&amp;",
@@ -30,11 +30,11 @@ pub(in crate::templates) fn write_escaped(out: &mut impl fmt::Write, text: &str)
             b'\'' => "&#39;",
             _ => continue,
         };
-        out.write_str(&text[kept..at])?;
+        out.write_str(&text[copied_to..at])?;
         out.write_str(escaped)?;
-        kept = at + 1;
+        copied_to = at + 1;
     }
-    out.write_str(&text[kept..])
+    out.write_str(&text[copied_to..])
 }
 
 /// Escapes a text once, even where automatic escaping is off.
@@ -44,13 +44,13 @@ fn escape(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
         return Ok(value.clone());
     }
     let mut out = BoundedText::default();
-    write_escaped(&mut out, &written(value)?).map_err(|_| too_long())?;
+    write_escaped(&mut out, &value_text(value)?).map_err(|_| too_long())?;
     Ok(Value::from_safe_string(out.finish(&context)?))
 }
 
 /// A value to insert into a safe text: escaped in HTML, unless the value is safe itself.
 pub(super) fn as_markup<'v>(state: &State<'_, '_>, value: &'v Value) -> Result<Cow<'v, str>, Error> {
-    let text = written(value)?;
+    let text = value_text(value)?;
     if value.is_safe() || !matches!(state.auto_escape(), AutoEscape::Html) {
         return Ok(text);
     }
@@ -64,7 +64,7 @@ fn replace(state: &State<'_, '_>, value: &Value, from: &str, to: &Value) -> Resu
     require(value)?;
     let context = Context::of(state)?;
     let text = value.as_str().ok_or_else(|| invalid("`replace` takes a text"))?;
-    let to = if value.is_safe() { as_markup(state, to)? } else { written(to)? };
+    let to = if value.is_safe() { as_markup(state, to)? } else { value_text(to)? };
     context.charge_text(text.len())?;
     if from.is_empty() {
         return Ok(value.clone());

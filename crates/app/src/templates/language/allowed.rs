@@ -4,11 +4,11 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Allowed {
     /// A value only.
-    Value,
+    ValueOnly,
     /// A value or `null`: conditions, `and`, `or`, `not`, `bool`, `==`, `!=`, `in`, `not in`, and tests, except for
-    /// `defined` and `undefined` (`Missing`) and for `lt`, `le`, `gt`, `ge` and their aliases (`Value`).
-    Null,
+    /// `defined` and `undefined` (`OrMissing`) and for `lt`, `le`, `gt`, `ge` and their aliases (`ValueOnly`).
+    OrNull,
     /// A value, `null` or a missing variable: bound to a name, kept in a list or map, with a default, or in
     /// `is defined` and `is undefined`.
-    Missing,
+    OrMissing,
 }

@@ -4,7 +4,7 @@ use minijinja::machinery::{Token, parse, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
 use super::lower::{LoweredTemplate, Lowering};
-use super::problem::{Lines, SourcePosition};
+use super::problem::{LineIndex, SourcePosition};
 
 /// Maximum number of tokens in one tag. A longer tag could nest so deeply that recursive code overflows its stack.
 const TOKENS_PER_TAG_MAX: usize = 300;
@@ -17,13 +17,13 @@ const TAGS_MAX: usize = 10_000;
 /// alone, and so is a syntax error, because the rest of the text cannot be interpreted. Otherwise the constructs that
 /// are not allowed are returned, up to a maximum number.
 pub(crate) fn check(source: &str) -> Result<LoweredTemplate, Vec<(SourcePosition, String)>> {
-    let lines = Lines::new(source);
-    check_bounds(source, &lines).map_err(|found| vec![found])?;
+    let lines = LineIndex::new(source);
+    check_limits(source, &lines).map_err(|found| vec![found])?;
     let tree = parse(source, "template", syntax());
     let tree = tree.map_err(|error| vec![syntax_problem(&error, source, &lines)])?;
     let mut lowering = Lowering::new(source, &lines);
     if let Err(found) = lowering.statement(&tree) {
-        lowering.note(found);
+        lowering.record_problem(found);
     }
     lowering.finish()
 }
@@ -33,7 +33,7 @@ pub(crate) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder().keep_trailing_newline(true).build().expect("the usual delimiters are valid")
 }
 
-fn check_bounds(source: &str, lines: &Lines<'_>) -> Result<(), (SourcePosition, String)> {
+fn check_limits(source: &str, lines: &LineIndex<'_>) -> Result<(), (SourcePosition, String)> {
     let (mut tags, mut tokens, mut elifs, mut is_first) = (0, 0, 0, false);
     for token in tokenize(source, false, syntax()) {
         // The parser will report this error.
@@ -65,7 +65,7 @@ fn check_bounds(source: &str, lines: &Lines<'_>) -> Result<(), (SourcePosition, 
     Ok(())
 }
 
-fn syntax_problem(error: &minijinja::Error, source: &str, lines: &Lines<'_>) -> (SourcePosition, String) {
+fn syntax_problem(error: &minijinja::Error, source: &str, lines: &LineIndex<'_>) -> (SourcePosition, String) {
     let message = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     let position = match error.range() {
         Some(range) => lines.position(range.start.min(source.len()) as u32),

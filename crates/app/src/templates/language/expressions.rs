@@ -10,7 +10,7 @@ use minijinja::value::ValueKind;
 
 use super::allowed::Allowed;
 use super::lookups::{InputKind, Lookup, Segment};
-use super::lower::{Checked, Lowering};
+use super::lower::{Lowering, LoweringResult};
 use crate::templates::filters;
 
 /// The filter that replaces operators with two operands, except `and` and `or`.
@@ -65,17 +65,22 @@ const OPERATOR_TESTS: [(&str, &str); 13] = [
 impl Lowering<'_> {
     /// Writes an expression. minijinja reports a missing variable with its position, except in places such as branches
     /// of conditions and arguments: these are written with `required`.
-    pub(super) fn expression(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> Checked<()> {
+    pub(super) fn expression(
+        &mut self,
+        expr: &Expr<'_>,
+        hint: InputKind,
+        allowed: Allowed,
+    ) -> LoweringResult<()> {
         match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.lookup(expr, hint, false).map(drop),
             Expr::Const(constant) => self.constant(&constant.value, constant.span()),
             Expr::Slice(slice) => {
-                self.operand(&slice.expr, InputKind::List, Allowed::Value)?;
+                self.operand(&slice.expr, InputKind::List, Allowed::ValueOnly)?;
                 write!(self.out, "|{SLICE}(").expect("writing to a String cannot fail");
                 for (at, part) in [&slice.start, &slice.stop, &slice.step].into_iter().enumerate() {
                     self.out.push_str(if at == 0 { "" } else { ", " });
                     match part {
-                        Some(part) => self.required(part, InputKind::Number, Allowed::Value)?,
+                        Some(part) => self.required(part, InputKind::Number, Allowed::ValueOnly)?,
                         None => self.out.push_str("none"),
                     }
                 }
@@ -84,8 +89,8 @@ impl Lowering<'_> {
             }
             Expr::UnaryOp(unary) => {
                 let (sign, hint, allowed) = match unary.op {
-                    UnaryOpKind::Not => ("(not ", InputKind::Any, Allowed::Null),
-                    UnaryOpKind::Neg => ("(-", InputKind::Number, Allowed::Value),
+                    UnaryOpKind::Not => ("(not ", InputKind::Any, Allowed::OrNull),
+                    UnaryOpKind::Neg => ("(-", InputKind::Number, Allowed::ValueOnly),
                 };
                 self.out.push_str(sign);
                 self.operand(&unary.expr, hint, allowed)?;
@@ -105,7 +110,7 @@ impl Lowering<'_> {
                 self.out.push('(');
                 self.required(&condition.true_expr, hint, allowed)?;
                 self.out.push_str(" if ");
-                self.required(&condition.test_expr, InputKind::Any, Allowed::Null)?;
+                self.required(&condition.test_expr, InputKind::Any, Allowed::OrNull)?;
                 if let Some(other) = &condition.false_expr {
                     self.out.push_str(" else ");
                     self.required(other, hint, allowed)?;
@@ -119,17 +124,17 @@ impl Lowering<'_> {
                 };
                 let Some(input_kind) = filters::input_kind(filter.name) else {
                     let message = unknown("filter", filter.name, filters::names());
-                    let found = self.mistake(filter.span(), message);
-                    self.note(found);
-                    self.operand(inner, InputKind::Any, Allowed::Missing)?;
-                    return self.arguments(&filter.args, Allowed::Missing);
+                    let found = self.problem_at(filter.span(), message);
+                    self.record_problem(found);
+                    self.operand(inner, InputKind::Any, Allowed::OrMissing)?;
+                    return self.arguments(&filter.args, Allowed::OrMissing);
                 };
                 let (operand, argument) = match filter.name {
-                    "default" | "d" => (Allowed::Missing, Allowed::Missing),
-                    "bool" => (Allowed::Null, Allowed::Value),
-                    _ => (Allowed::Value, Allowed::Value),
+                    "default" | "d" => (Allowed::OrMissing, Allowed::OrMissing),
+                    "bool" => (Allowed::OrNull, Allowed::ValueOnly),
+                    _ => (Allowed::ValueOnly, Allowed::ValueOnly),
                 };
-                if operand == Allowed::Missing && is_path(inner) {
+                if operand == Allowed::OrMissing && is_path(inner) {
                     self.lookup(inner, hint, true)?;
                 } else {
                     self.operand(inner, input_kind, operand)?;
@@ -152,7 +157,7 @@ impl Lowering<'_> {
                     return self.refuse(call.span(), message);
                 }
                 self.out.push_str(if matches!(call.expr, Expr::Var(_)) { "range" } else { "loop.cycle" });
-                self.arguments(&call.args, Allowed::Value)
+                self.arguments(&call.args, Allowed::ValueOnly)
             }
             Expr::List(list) => self.items("[", &list.items, "]"),
             Expr::Tuple(tuple) => self.items("[", &tuple.items, "]"),
@@ -160,9 +165,9 @@ impl Lowering<'_> {
                 self.out.push('{');
                 for (at, (key, value)) in map.keys.iter().zip(&map.values).enumerate() {
                     self.out.push_str(if at == 0 { "" } else { ", " });
-                    self.required(key, InputKind::Any, Allowed::Value)?;
+                    self.required(key, InputKind::Any, Allowed::ValueOnly)?;
                     self.out.push_str(": ");
-                    self.expression(value, InputKind::Any, Allowed::Missing)?;
+                    self.expression(value, InputKind::Any, Allowed::OrMissing)?;
                 }
                 self.out.push('}');
                 Ok(())
@@ -171,7 +176,12 @@ impl Lowering<'_> {
     }
 
     /// Writes an expression before a filter, in parentheses where precedence requires it.
-    pub(super) fn operand(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> Checked<()> {
+    pub(super) fn operand(
+        &mut self,
+        expr: &Expr<'_>,
+        hint: InputKind,
+        allowed: Allowed,
+    ) -> LoweringResult<()> {
         let is_plain = match expr {
             Expr::Var(_)
             | Expr::GetAttr(_)
@@ -196,28 +206,28 @@ impl Lowering<'_> {
     }
 
     /// Writes an expression where minijinja would not name a missing variable; adds a filter that names it.
-    fn required(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> Checked<()> {
+    fn required(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> LoweringResult<()> {
         if !is_path(expr) {
             return self.expression(expr, hint, allowed);
         }
         let number = self.lookup(expr, hint, false)?;
-        if allowed != Allowed::Missing {
-            let takes_null = allowed == Allowed::Null;
+        if allowed != Allowed::OrMissing {
+            let takes_null = allowed == Allowed::OrNull;
             write!(self.out, "|{REQUIRED}({number}, {takes_null})").expect("writing to a String cannot fail");
         }
         Ok(())
     }
 
-    fn logical(&mut self, left: &Expr<'_>, word: &str, right: &Expr<'_>) -> Checked<()> {
+    fn logical(&mut self, left: &Expr<'_>, word: &str, right: &Expr<'_>) -> LoweringResult<()> {
         self.out.push('(');
-        self.expression(left, InputKind::Any, Allowed::Null)?;
+        self.expression(left, InputKind::Any, Allowed::OrNull)?;
         write!(self.out, " {word} ").expect("writing to a String cannot fail");
-        self.expression(right, InputKind::Any, Allowed::Null)?;
+        self.expression(right, InputKind::Any, Allowed::OrNull)?;
         self.out.push(')');
         Ok(())
     }
 
-    fn operator(&mut self, left: &Expr<'_>, sign: &str, right: &Expr<'_>) -> Checked<()> {
+    fn operator(&mut self, left: &Expr<'_>, sign: &str, right: &Expr<'_>) -> LoweringResult<()> {
         let is_number =
             |expr: &Expr<'_>| matches!(expr, Expr::Const(c) if c.value.kind() == ValueKind::Number);
         let hint = match sign {
@@ -226,7 +236,7 @@ impl Lowering<'_> {
             _ => InputKind::Any,
         };
         let allowed =
-            if matches!(sign, "==" | "!=" | "in" | "not in") { Allowed::Null } else { Allowed::Value };
+            if matches!(sign, "==" | "!=" | "in" | "not in") { Allowed::OrNull } else { Allowed::ValueOnly };
         self.operand(left, hint, allowed)?;
         write!(self.out, "|{OPERATOR}('{sign}', ").expect("writing to a String cannot fail");
         let hint = if matches!(sign, "in" | "not in") { InputKind::List } else { hint };
@@ -235,7 +245,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn test(&mut self, name: &str, expr: &Expr<'_>, args: &[CallArg<'_>], span: Span) -> Checked<()> {
+    fn test(&mut self, name: &str, expr: &Expr<'_>, args: &[CallArg<'_>], span: Span) -> LoweringResult<()> {
         if let Some((_, sign)) = OPERATOR_TESTS.iter().find(|(test, _)| *test == name) {
             return match args {
                 [CallArg::Pos(right)] => self.operator(expr, sign, right),
@@ -243,28 +253,28 @@ impl Lowering<'_> {
             };
         }
         if !TESTS.contains(&name) {
-            let found = self.mistake(span, unknown("test", name, TESTS.into_iter()));
-            self.note(found);
-            return self.operand(expr, InputKind::Any, Allowed::Missing);
+            let found = self.problem_at(span, unknown("test", name, TESTS.into_iter()));
+            self.record_problem(found);
+            return self.operand(expr, InputKind::Any, Allowed::OrMissing);
         }
         self.out.push('(');
         let takes_missing = matches!(name, "defined" | "undefined");
         if takes_missing && is_path(expr) {
             self.lookup(expr, InputKind::Any, true)?;
         } else {
-            let allowed = if takes_missing { Allowed::Missing } else { Allowed::Null };
+            let allowed = if takes_missing { Allowed::OrMissing } else { Allowed::OrNull };
             self.operand(expr, InputKind::Any, allowed)?;
         }
         self.out.push_str(" is ");
         self.out.push_str(name);
         if !args.is_empty() {
-            self.arguments(args, Allowed::Value)?;
+            self.arguments(args, Allowed::ValueOnly)?;
         }
         self.out.push(')');
         Ok(())
     }
 
-    fn arguments(&mut self, args: &[CallArg<'_>], allowed: Allowed) -> Checked<()> {
+    fn arguments(&mut self, args: &[CallArg<'_>], allowed: Allowed) -> LoweringResult<()> {
         self.out.push('(');
         for (at, argument) in args.iter().enumerate() {
             self.out.push_str(if at == 0 { "" } else { ", " });
@@ -284,17 +294,17 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn items(&mut self, open: &str, items: &[Expr<'_>], close: &str) -> Checked<()> {
+    fn items(&mut self, open: &str, items: &[Expr<'_>], close: &str) -> LoweringResult<()> {
         self.out.push_str(open);
         for (at, item) in items.iter().enumerate() {
             self.out.push_str(if at == 0 { "" } else { ", " });
-            self.expression(item, InputKind::Any, Allowed::Missing)?;
+            self.expression(item, InputKind::Any, Allowed::OrMissing)?;
         }
         self.out.push_str(close);
         Ok(())
     }
 
-    fn constant(&mut self, value: &Value, span: Span) -> Checked<()> {
+    fn constant(&mut self, value: &Value, span: Span) -> LoweringResult<()> {
         match value.kind() {
             ValueKind::String => {
                 self.out.push('"');
@@ -319,7 +329,7 @@ impl Lowering<'_> {
     }
 
     /// Writes a variable, or a part of one, and records its look-up. Returns the number of the look-up.
-    fn lookup(&mut self, expr: &Expr<'_>, hint: InputKind, is_optional: bool) -> Checked<usize> {
+    fn lookup(&mut self, expr: &Expr<'_>, hint: InputKind, is_optional: bool) -> LoweringResult<usize> {
         let start = self.out.len();
         self.path_text(expr)?;
         let path = self.path_of(expr);
@@ -336,7 +346,7 @@ impl Lowering<'_> {
         Ok(self.lookups.len() - 1)
     }
 
-    fn path_text(&mut self, expr: &Expr<'_>) -> Checked<()> {
+    fn path_text(&mut self, expr: &Expr<'_>) -> LoweringResult<()> {
         match expr {
             Expr::Var(name) => self.out.push_str(name.id),
             Expr::GetAttr(attr) => {
@@ -347,15 +357,15 @@ impl Lowering<'_> {
             Expr::GetItem(item) => {
                 self.path_text(&item.expr)?;
                 self.out.push('[');
-                self.required(&item.subscript_expr, InputKind::Any, Allowed::Value)?;
+                self.required(&item.subscript_expr, InputKind::Any, Allowed::ValueOnly)?;
                 self.out.push(']');
             }
             Expr::Call(_) | Expr::List(_) | Expr::Map(_) => {
-                self.expression(expr, InputKind::Any, Allowed::Value)?;
+                self.expression(expr, InputKind::Any, Allowed::ValueOnly)?;
             }
             other => {
                 self.out.push('(');
-                self.expression(other, InputKind::Any, Allowed::Value)?;
+                self.expression(other, InputKind::Any, Allowed::ValueOnly)?;
                 self.out.push(')');
             }
         }
@@ -476,7 +486,7 @@ fn compare_sign(op: CompareOpKind) -> &'static str {
 /// Error about an unknown name, with the most similar known name.
 fn unknown<'n>(kind: &str, name: &str, known: impl Iterator<Item = &'n str>) -> String {
     let shown: String = name.chars().take(60).collect();
-    match crate::templates::missing::nearest(name, known) {
+    match crate::templates::missing_variables::nearest(name, known) {
         Some(nearest) => format!("there is no {kind} `{shown}`; did you mean `{nearest}`?"),
         None => format!("there is no {kind} `{shown}`"),
     }

@@ -8,7 +8,7 @@ use minijinja::machinery::ast::{Expr, ForLoop, IfCond, Stmt, WithBlock};
 
 use super::allowed::Allowed;
 use super::lookups::{InputKind, Lookup, Segment};
-use super::problem::{Lines, SourcePosition};
+use super::problem::{LineIndex, SourcePosition};
 use super::scope::{Binding, DEPTH_MAX, Scopes};
 
 /// The filter that is added to the list of a loop; it refuses `null`.
@@ -24,12 +24,12 @@ pub(crate) struct LoweredTemplate {
 }
 
 /// Maximum number of errors reported for one text.
-const MISTAKES_MAX: usize = 20;
+const PROBLEMS_MAX: usize = 20;
 
-pub(super) type Checked<T> = Result<T, (SourcePosition, String)>;
+pub(super) type LoweringResult<T> = Result<T, (SourcePosition, String)>;
 
 pub(super) struct Lowering<'a> {
-    pub(super) lines: &'a Lines<'a>,
+    pub(super) lines: &'a LineIndex<'a>,
     source_bytes: usize,
     pub(super) out: String,
     /// Line number at the end of `out`.
@@ -40,12 +40,12 @@ pub(super) struct Lowering<'a> {
     pub(super) tag_line: usize,
     /// Where that tag begins in `out`.
     pub(super) tag_start: usize,
-    /// Mistakes that were found so far.
+    /// Problems found so far.
     problems: Vec<(SourcePosition, String)>,
 }
 
 impl<'a> Lowering<'a> {
-    pub(super) fn new(source: &str, lines: &'a Lines<'a>) -> Self {
+    pub(super) fn new(source: &str, lines: &'a LineIndex<'a>) -> Self {
         Self {
             lines,
             source_bytes: source.len(),
@@ -68,22 +68,22 @@ impl<'a> Lowering<'a> {
     }
 
     /// Records an error and continues.
-    pub(super) fn note(&mut self, found: (SourcePosition, String)) {
-        if self.problems.len() < MISTAKES_MAX {
+    pub(super) fn record_problem(&mut self, found: (SourcePosition, String)) {
+        if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(found);
         }
     }
 
-    pub(super) fn refuse<T>(&self, span: Span, message: impl Into<String>) -> Checked<T> {
-        Err(self.mistake(span, message))
+    pub(super) fn refuse<T>(&self, span: Span, message: impl Into<String>) -> LoweringResult<T> {
+        Err(self.problem_at(span, message))
     }
 
-    pub(super) fn mistake(&self, span: Span, message: impl Into<String>) -> (SourcePosition, String) {
+    pub(super) fn problem_at(&self, span: Span, message: impl Into<String>) -> (SourcePosition, String) {
         let offset = (span.start_offset as usize).min(self.source_bytes) as u32;
         (self.lines.position(offset), message.into())
     }
 
-    pub(super) fn statement(&mut self, statement: &Stmt<'_>) -> Checked<()> {
+    pub(super) fn statement(&mut self, statement: &Stmt<'_>) -> LoweringResult<()> {
         match statement {
             Stmt::Template(template) => {
                 self.statements(&template.children);
@@ -95,7 +95,7 @@ impl<'a> Lowering<'a> {
             }
             Stmt::EmitExpr(emit) => {
                 self.open("{{ ", emit.expr.span());
-                self.expression(&emit.expr, InputKind::Any, Allowed::Value)?;
+                self.expression(&emit.expr, InputKind::Any, Allowed::ValueOnly)?;
                 self.out.push_str(" }}");
                 Ok(())
             }
@@ -109,7 +109,7 @@ impl<'a> Lowering<'a> {
                 };
                 self.out.push_str(target.id);
                 self.out.push_str(" = ");
-                let binding = self.bound(&set.expr, set.span())?;
+                let binding = self.write_binding(&set.expr, set.span())?;
                 self.scopes.bind(target.id, binding);
                 self.out.push_str(" %}");
                 Ok(())
@@ -121,14 +121,14 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn unavailable(&self, span: Span, name: &str) -> Checked<()> {
+    fn unavailable(&self, span: Span, name: &str) -> LoweringResult<()> {
         self.refuse(span, format!("`{{% {name} %}}` is not available in templates of mails"))
     }
 
     fn statements(&mut self, statements: &[Stmt<'_>]) {
         for statement in statements {
             if let Err(found) = self.statement(statement) {
-                self.note(found);
+                self.record_problem(found);
             }
         }
     }
@@ -147,20 +147,20 @@ impl<'a> Lowering<'a> {
     /// Writes text outside of tags. Braces that would begin a tag are written as string expressions.
     fn raw(&mut self, text: &str) {
         self.line += text.bytes().filter(|byte| *byte == b'\n').count();
-        let mut kept = 0;
+        let mut copied_to = 0;
         for (at, _) in text.match_indices('{') {
             if matches!(text.as_bytes().get(at + 1), None | Some(b'{' | b'%' | b'#')) {
-                self.out.push_str(&text[kept..at]);
+                self.out.push_str(&text[copied_to..at]);
                 self.out.push_str("{{ '{' }}");
-                kept = at + 1;
+                copied_to = at + 1;
             }
         }
-        self.out.push_str(&text[kept..]);
+        self.out.push_str(&text[copied_to..]);
     }
 
-    fn condition(&mut self, condition: &IfCond<'_>) -> Checked<()> {
+    fn condition(&mut self, condition: &IfCond<'_>) -> LoweringResult<()> {
         self.open("{% if ", condition.expr.span());
-        self.expression(&condition.expr, InputKind::Any, Allowed::Null)?;
+        self.expression(&condition.expr, InputKind::Any, Allowed::OrNull)?;
         self.out.push_str(" %}");
         self.statements(&condition.true_body);
         if !condition.false_body.is_empty() {
@@ -171,19 +171,19 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    fn for_loop(&mut self, for_loop: &ForLoop<'_>, span: Span) -> Checked<()> {
+    fn for_loop(&mut self, for_loop: &ForLoop<'_>, span: Span) -> LoweringResult<()> {
         if for_loop.recursive {
             return self.refuse(span, "loops cannot be recursive");
         }
         self.open("{% for ", for_loop.target.span());
-        let names = self.targets(&for_loop.target)?;
+        let names = self.loop_names(&for_loop.target)?;
         write!(self.out, "{} in ", names.join(", ")).expect("writing to a String cannot fail");
         let path = self.path_of(&for_loop.iter);
         let depth = self.depth(&for_loop.iter) + 1;
         if depth > DEPTH_MAX {
             return self.refuse(span, too_deep());
         }
-        self.operand(&for_loop.iter, InputKind::List, Allowed::Value)?;
+        self.operand(&for_loop.iter, InputKind::List, Allowed::ValueOnly)?;
         write!(self.out, "|{ENTRIES}").expect("writing to a String cannot fail");
         self.scopes.push();
         self.scopes.bind("loop", Binding::default());
@@ -196,7 +196,7 @@ impl<'a> Lowering<'a> {
         }
         if let Some(filter) = &for_loop.filter_expr {
             self.out.push_str(" if ");
-            self.expression(filter, InputKind::Any, Allowed::Null)?;
+            self.expression(filter, InputKind::Any, Allowed::OrNull)?;
         }
         self.out.push_str(" %}");
         self.statements(&for_loop.body);
@@ -209,7 +209,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    fn targets(&self, target: &Expr<'_>) -> Checked<Vec<String>> {
+    fn loop_names(&self, target: &Expr<'_>) -> LoweringResult<Vec<String>> {
         let items = match target {
             Expr::Var(name) => return Ok(vec![name.id.to_owned()]),
             Expr::List(list) => &list.items,
@@ -225,7 +225,7 @@ impl<'a> Lowering<'a> {
             .collect()
     }
 
-    fn with(&mut self, with: &WithBlock<'_>, span: Span) -> Checked<()> {
+    fn with(&mut self, with: &WithBlock<'_>, span: Span) -> LoweringResult<()> {
         self.open("{% with ", span);
         let mut bindings = Vec::new();
         for (at, (target, value)) in with.assignments.iter().enumerate() {
@@ -235,7 +235,7 @@ impl<'a> Lowering<'a> {
             self.out.push_str(if at == 0 { "" } else { ", " });
             self.out.push_str(target.id);
             self.out.push_str(" = ");
-            let binding = self.bound(value, span)?;
+            let binding = self.write_binding(value, span)?;
             bindings.push((target.id, binding));
         }
         self.out.push_str(" %}");
@@ -250,12 +250,12 @@ impl<'a> Lowering<'a> {
     }
 
     /// Writes a value that is bound to a name.
-    fn bound(&mut self, value: &Expr<'_>, span: Span) -> Checked<Binding> {
+    fn write_binding(&mut self, value: &Expr<'_>, span: Span) -> LoweringResult<Binding> {
         let binding = Binding { path: self.path_of(value), depth: self.depth(value) };
         if binding.depth > DEPTH_MAX {
             return self.refuse(span, too_deep());
         }
-        self.expression(value, InputKind::Any, Allowed::Missing)?;
+        self.expression(value, InputKind::Any, Allowed::OrMissing)?;
         Ok(binding)
     }
 }

@@ -26,13 +26,13 @@ impl SourcePosition {
 
 /// Maps offsets to lines and columns without scanning the text for each offset.
 #[derive(Debug)]
-pub(super) struct Lines<'a> {
+pub(super) struct LineIndex<'a> {
     source: &'a str,
     /// Where each line begins.
     starts: Vec<u32>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineIndex<'a> {
     pub(super) fn new(source: &'a str) -> Self {
         let ends = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(ends.map(|(at, _)| at as u32 + 1)).collect();

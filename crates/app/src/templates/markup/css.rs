@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::position::Position;
+use super::html_state::HtmlState;
 use super::protect::{position_of, protect};
 use crate::templates::language::SourcePosition;
 
@@ -30,8 +30,8 @@ pub(crate) fn position_of_styles(source: &str) -> SourcePosition {
 
 fn style_sheets(text: &str) -> Vec<Range<usize>> {
     let mut sheets: Vec<Range<usize>> = Vec::new();
-    Position::Text.advance(text, |position, at, _| {
-        if !matches!(position, Position::Inside("style" | "mj-style")) {
+    HtmlState::Text.advance(text, |state, at, _| {
+        if !matches!(state, HtmlState::Inside("style" | "mj-style")) {
             return;
         }
         match sheets.last_mut() {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_have_their_positions() {
+    fn invalid_css_is_reported_with_its_position() {
         for (source, line, column, words) in [
             ("<style>p { color: red }\n}</style>", 2, 1, "`}` without"),
             ("<style>p { color: red\n td { color: blue }</style>", 1, 10, "`{` without"),

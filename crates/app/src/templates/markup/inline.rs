@@ -2,16 +2,16 @@
 
 use css_inline::CSSInliner;
 
-use super::nesting::{Syntax, nesting};
+use super::nesting::{Syntax, check_nesting};
 use super::protect::protect;
 
 /// Treatment of the `<style>` elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Styles {
+pub(crate) enum StyleElements {
     /// Only rules that cannot be inlined stay, such as `@media`.
-    Removed,
+    Remove,
     /// All rules stay: the rules of a layout also apply to its content.
-    Kept,
+    Keep,
 }
 
 /// Limit on elements times rules: each rule is tried on each element.
@@ -20,50 +20,50 @@ const TRIALS_MAX: usize = 1_000_000;
 /// The HTML with its styles inlined. Returns the HTML unchanged if it has no styles, too many elements and rules
 /// (`TRIALS_MAX`), or is not properly nested, for example with a template condition around a start tag only. Fetches
 /// nothing.
-pub(crate) fn inline_css(html: &str, styles: Styles) -> Result<String, String> {
+pub(crate) fn inline_css(html: &str, styles: StyleElements) -> Result<String, String> {
     let has_styles = html.as_bytes().windows(6).any(|part| part.eq_ignore_ascii_case(b"<style"));
     if !has_styles {
         return Ok(html.to_owned());
     }
     let protected = protect(html);
     let rules = protected.text.bytes().filter(|byte| matches!(byte, b'{' | b',')).count();
-    let is_fit = nesting(&protected.text, Syntax::Html)
+    let can_be_inlined = check_nesting(&protected.text, Syntax::Html)
         .is_ok_and(|nesting| nesting.elements.saturating_mul(rules) <= TRIALS_MAX);
-    if !is_fit {
+    if !can_be_inlined {
         return Ok(html.to_owned());
     }
     let inliner = CSSInliner::options()
         .load_remote_stylesheets(false)
         .keep_link_tags(true)
         .keep_at_rules(true)
-        .keep_style_tags(styles == Styles::Kept)
+        .keep_style_tags(styles == StyleElements::Keep)
         .build();
     // The parser adds a `tbody` around rows without one, but leaves the template tags of a loop outside it. The
     // author's own `tbody` elements are marked, so that added ones can be removed.
-    let marked = protected.text.replace("<tbody", WRITTEN_BODY);
+    let marked = protected.text.replace("<tbody", AUTHOR_TBODY);
     let inlined = inliner.inline(&marked).map_err(|error| error.to_string())?;
-    let restored = protected.restore(&without_implied_bodies(&inlined));
+    let restored = protected.restore(&remove_implied_tbodies(&inlined));
     let is_document = ["<html", "<body", "<!doctype"].iter().any(|mark| contains_any_case(html, mark));
     Ok(if is_document { restored } else { fragment_of(&restored) })
 }
 
-const WRITTEN_BODY: &str = "<tbody postroadwritten";
+const AUTHOR_TBODY: &str = "<tbody postroadwritten";
 
 /// Removes the `tbody` elements that the parser added.
-fn without_implied_bodies(html: &str) -> String {
+fn remove_implied_tbodies(html: &str) -> String {
     let mut out = String::with_capacity(html.len());
-    let mut written = Vec::new();
+    let mut open_tbodies = Vec::new();
     let mut rest = html;
     loop {
         let (open, close) = (rest.find("<tbody"), rest.find("</tbody>"));
         let at = match (open, close) {
             (Some(open), close) if close.is_none_or(|close| open < close) => {
-                let is_written = rest[open..].starts_with(WRITTEN_BODY);
-                written.push(is_written);
+                let is_written = rest[open..].starts_with(AUTHOR_TBODY);
+                open_tbodies.push(is_written);
                 out.push_str(&rest[..open]);
                 if is_written {
                     out.push_str("<tbody");
-                    let after = &rest[open + WRITTEN_BODY.len()..];
+                    let after = &rest[open + AUTHOR_TBODY.len()..];
                     rest = after.strip_prefix("=\"\"").unwrap_or(after);
                     continue;
                 }
@@ -71,7 +71,7 @@ fn without_implied_bodies(html: &str) -> String {
             }
             (_, Some(close)) => {
                 out.push_str(&rest[..close]);
-                if written.pop().unwrap_or(true) {
+                if open_tbodies.pop().unwrap_or(true) {
                     out.push_str("</tbody>");
                 }
                 close + "</tbody>".len()
@@ -109,15 +109,16 @@ mod tests {
     fn styles_go_into_elements_and_tags_stay_where_they_are() {
         let html = "<style>td { color: red } .big { font-size: {{ size }}px } @media print { td { color: black } }</style>\
                     <table>{% for row in rows %}<tr><td class=\"big\">{{ row.a }}</td></tr>{% endfor %}</table>";
-        let inlined = inline_css(html, Styles::Removed).unwrap();
+        let inlined = inline_css(html, StyleElements::Remove).unwrap();
         assert!(inlined.contains("{% for row in rows %}<tr>"), "{inlined}");
         assert!(inlined.contains("</tr>{% endfor %}"), "{inlined}");
         assert!(inlined.contains("color: red"), "{inlined}");
         assert!(inlined.contains("font-size: {{ size }}px"), "{inlined}");
         assert!(inlined.contains("@media print"), "{inlined}");
         assert!(!inlined.contains("<html"), "a fragment stays one: {inlined}");
-        let written = html.replace("<table>", "<table><tbody><tr><td>h</td></tr></tbody></table><table>");
-        let inlined = inline_css(&written, Styles::Removed).unwrap();
+        let with_own_tbody =
+            html.replace("<table>", "<table><tbody><tr><td>h</td></tr></tbody></table><table>");
+        let inlined = inline_css(&with_own_tbody, StyleElements::Remove).unwrap();
         assert_eq!(
             (inlined.matches("<tbody>").count(), inlined.matches("</tbody>").count()),
             (1, 1),
@@ -125,7 +126,7 @@ mod tests {
         );
         assert!(!inlined.contains("postroad"), "{inlined}");
         assert_eq!(
-            inline_css("<p>a &amp b</p>", Styles::Removed).unwrap(),
+            inline_css("<p>a &amp b</p>", StyleElements::Remove).unwrap(),
             "<p>a &amp b</p>",
             "nothing to do"
         );
@@ -135,17 +136,17 @@ mod tests {
     fn nothing_is_fetched() {
         let sheet = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(sheet.path(), "p { margin: 7px }").unwrap();
-        let site = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        site.set_nonblocking(true).unwrap();
-        let (file, site_address) = (sheet.path().display(), site.local_addr().unwrap());
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let (file, listener_address) = (sheet.path().display(), listener.local_addr().unwrap());
         let html = format!(
-            "<html><head><link rel=\"stylesheet\" href=\"file://{file}\"><link rel=\"stylesheet\" href=\"http://{site_address}/\">\
-             <style>@import url(http://{site_address}/x.css); p {{ color: red }}</style></head><body><p>x</p></body></html>"
+            "<html><head><link rel=\"stylesheet\" href=\"file://{file}\"><link rel=\"stylesheet\" href=\"http://{listener_address}/\">\
+             <style>@import url(http://{listener_address}/x.css); p {{ color: red }}</style></head><body><p>x</p></body></html>"
         );
-        let inlined = inline_css(&html, Styles::Removed).unwrap();
+        let inlined = inline_css(&html, StyleElements::Remove).unwrap();
         assert!(inlined.contains("color: red"), "{inlined}");
         assert!(!inlined.contains("7px"), "{inlined}");
-        let asked = site.accept().map(drop).map_err(|error| error.kind());
-        assert_eq!(asked, Err(std::io::ErrorKind::WouldBlock));
+        let connection = listener.accept().map(drop).map_err(|error| error.kind());
+        assert_eq!(connection, Err(std::io::ErrorKind::WouldBlock));
     }
 }

@@ -4,7 +4,7 @@ use mrml::prelude::parser::noop_loader::NoopIncludeLoader;
 use mrml::prelude::parser::{Error, ParserOptions};
 use mrml::prelude::render::RenderOptions;
 
-use super::nesting::{Syntax, nesting};
+use super::nesting::{Syntax, check_nesting};
 use super::protect::{position_of, protect};
 use crate::templates::language::SourcePosition;
 
@@ -12,16 +12,16 @@ const ELEMENTS_MAX: usize = 5_000;
 
 /// Converts MJML to HTML. Reads no files and fetches nothing: `mj-include` is refused.
 pub(crate) fn mjml_to_html(source: &str) -> Result<String, (SourcePosition, String)> {
-    let whole = |message: String| (SourcePosition { line: 0, column: 0 }, message);
+    let problem_of_whole = |message: String| (SourcePosition { line: 0, column: 0 }, message);
     let protected = protect(source);
     let position_at = |at: usize| position_of(source, protected.offset_in_source(at));
-    match nesting(&protected.text, Syntax::Mjml) {
+    match check_nesting(&protected.text, Syntax::Mjml) {
         Err(at) => {
             let message = "this is not valid MJML: an element does not end where it should, or elements are nested too deeply";
             return Err((position_at(at), message.to_owned()));
         }
         Ok(nesting) if nesting.elements > ELEMENTS_MAX => {
-            return Err(whole(format!("the MJML has more than {ELEMENTS_MAX} elements")));
+            return Err(problem_of_whole(format!("the MJML has more than {ELEMENTS_MAX} elements")));
         }
         Ok(_) => {}
     }
@@ -32,12 +32,12 @@ pub(crate) fn mjml_to_html(source: &str) -> Result<String, (SourcePosition, Stri
         let reason = text.split(" in root template").next().unwrap_or_default();
         let message = format!("this is not valid MJML: {reason}");
         offset_of(&error, &protected.text)
-            .map_or_else(|| whole(message.clone()), |at| (position_at(at), message.clone()))
+            .map_or_else(|| problem_of_whole(message.clone()), |at| (position_at(at), message.clone()))
     })?;
     let html = parsed
         .element
         .render(&RenderOptions::default())
-        .map_err(|error| whole(format!("this MJML cannot be made into HTML: {error}")))?;
+        .map_err(|error| problem_of_whole(format!("this MJML cannot be made into HTML: {error}")))?;
     Ok(protected.restore(&html))
 }
 

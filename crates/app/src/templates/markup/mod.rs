@@ -2,14 +2,14 @@
 //! generated. Template tags are preserved.
 
 mod css;
+mod html_state;
 mod inline;
 mod mjml;
 mod nesting;
 mod plain_text;
-mod position;
 mod protect;
 
 pub(super) use css::{check_css, position_of_styles};
-pub(super) use inline::{Styles, inline_css};
+pub(super) use inline::{StyleElements, inline_css};
 pub(super) use mjml::mjml_to_html;
 pub(super) use plain_text::plain_text;

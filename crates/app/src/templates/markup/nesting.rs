@@ -12,12 +12,12 @@ pub(super) struct Nesting {
 /// Maximum number of open elements.
 const DEPTH_MAX: usize = 100;
 /// Elements without an end tag.
-const VOID: [&str; 14] = [
+const VOID_ELEMENTS: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
     "wbr",
 ];
 /// Elements whose content is parsed by special rules and that no mail needs.
-const ODD: [&str; 16] = [
+const UNSUPPORTED_ELEMENTS: [&str; 16] = [
     "script",
     "plaintext",
     "xmp",
@@ -36,7 +36,7 @@ const ODD: [&str; 16] = [
     "marquee",
 ];
 /// Elements whose content is text.
-const RAW: [&str; 2] = ["style", "title"];
+const RAW_TEXT_ELEMENTS: [&str; 2] = ["style", "title"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
@@ -46,7 +46,7 @@ pub(super) enum Syntax {
 }
 
 /// Counts the elements. Fails with the offset of a tag that is misnested, not closed, nested too deeply, or unusual.
-pub(super) fn nesting(text: &str, syntax: Syntax) -> Result<Nesting, usize> {
+pub(super) fn check_nesting(text: &str, syntax: Syntax) -> Result<Nesting, usize> {
     let mut open: Vec<(String, usize)> = Vec::new();
     let mut elements = 0;
     let mut rest = text;
@@ -67,14 +67,14 @@ pub(super) fn nesting(text: &str, syntax: Syntax) -> Result<Nesting, usize> {
             let (name, is_closed, after) = read_tag(rest).ok_or(at)?;
             rest = after;
             elements += 1;
-            if syntax == Syntax::Html && ODD.contains(&name.as_str()) {
+            if syntax == Syntax::Html && UNSUPPORTED_ELEMENTS.contains(&name.as_str()) {
                 return Err(at);
             }
-            let is_void = syntax == Syntax::Html && VOID.contains(&name.as_str());
+            let is_void = syntax == Syntax::Html && VOID_ELEMENTS.contains(&name.as_str());
             if is_void || (is_closed && syntax == Syntax::Mjml) {
                 continue;
             }
-            if syntax == Syntax::Html && RAW.contains(&name.as_str()) {
+            if syntax == Syntax::Html && RAW_TEXT_ELEMENTS.contains(&name.as_str()) {
                 rest = skip_raw(rest, &name).ok_or(at)?;
                 continue;
             }
@@ -195,8 +195,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_elements_are_counted_and_odd_ones_refused() {
-        let elements = |text: &str| nesting(text, Syntax::Html).ok().map(|nesting| nesting.elements);
+    fn nested_elements_are_counted_and_misnested_or_unsupported_ones_refused() {
+        let elements = |text: &str| check_nesting(text, Syntax::Html).ok().map(|nesting| nesting.elements);
         assert_eq!(
             elements(
                 "<!DOCTYPE html><html><head><title>a < b</title><style>p > a { }</style></head><body class=x id='y'><p>x<br>y<img src=\"a>b\"/></p><!--[if mso]><p><![endif]--></body></html>"
@@ -223,10 +223,10 @@ mod tests {
         }
         assert_eq!(elements(&"<b>".repeat(50_000)), None);
         assert_eq!(
-            nesting("<mjml><mj-body><mj-image src=\"x\" /></mj-body></mjml>", Syntax::Mjml),
+            check_nesting("<mjml><mj-body><mj-image src=\"x\" /></mj-body></mjml>", Syntax::Mjml),
             Ok(Nesting { elements: 3 })
         );
-        assert_eq!(nesting("<mjml><mj-body><mj-text></mj-body></mjml>", Syntax::Mjml), Err(24));
-        assert_eq!(nesting("<mjml><mj-body>", Syntax::Mjml), Err(6));
+        assert_eq!(check_nesting("<mjml><mj-body><mj-text></mj-body></mjml>", Syntax::Mjml), Err(24));
+        assert_eq!(check_nesting("<mjml><mj-body>", Syntax::Mjml), Err(6));
     }
 }

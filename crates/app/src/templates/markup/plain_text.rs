@@ -1,16 +1,17 @@
 //! Generates the plain text of a template from its HTML, in one pass; template tags stay in place.
 
-use super::position::Position;
+use super::html_state::HtmlState;
 use super::protect::{Piece, pieces};
 
 /// Elements with an empty line around their content.
-const PARAGRAPHS: [&str; 13] =
+const PARAGRAPH_ELEMENTS: [&str; 13] =
     ["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "blockquote", "pre", "hr"];
 /// Elements that start on a new line.
-const LINES: [&str; 9] = ["div", "tr", "li", "br", "section", "header", "footer", "article", "center"];
+const LINE_ELEMENTS: [&str; 9] =
+    ["div", "tr", "li", "br", "section", "header", "footer", "article", "center"];
 
 /// Named character references that mails use.
-const NAMED: [(&str, &str); 24] = [
+const NAMED_ENTITIES: [(&str, &str); 24] = [
     ("amp", "&"),
     ("lt", "<"),
     ("gt", ">"),
@@ -39,12 +40,12 @@ const NAMED: [(&str, &str); 24] = [
 
 pub(crate) fn plain_text(html: &str) -> String {
     let mut writer = Writer::default();
-    let mut position = Position::Text;
+    let mut state = HtmlState::Text;
     for piece in pieces(html) {
         match piece {
-            Piece::Tag(tag) => writer.template_tag(&position, tag),
+            Piece::Tag(tag) => writer.template_tag(&state, tag),
             Piece::Text(text) => {
-                position = position.advance(text, |before, at, byte| writer.byte(before, text, at, byte));
+                state = state.advance(text, |before, at, byte| writer.byte(before, text, at, byte));
                 writer.end_of_piece(text);
             }
         }
@@ -72,9 +73,9 @@ struct Writer {
 const ELEMENT_BYTES_MAX: usize = 4_096;
 
 impl Writer {
-    fn byte(&mut self, before: &Position, text: &str, at: usize, byte: u8) {
+    fn byte(&mut self, before: &HtmlState, text: &str, at: usize, byte: u8) {
         match before {
-            Position::Text => {
+            HtmlState::Text => {
                 let begins = byte == b'<'
                     && text
                         .as_bytes()
@@ -87,8 +88,8 @@ impl Writer {
                     self.text_from.get_or_insert(at);
                 }
             }
-            Position::Name(_) | Position::Tag(_) | Position::Value(..) => {
-                let is_end = byte == b'>' && !matches!(before, Position::Value(_, quote) if *quote != b' ');
+            HtmlState::Name(_) | HtmlState::Tag(_) | HtmlState::Value(..) => {
+                let is_end = byte == b'>' && !matches!(before, HtmlState::Value(_, quote) if *quote != b' ');
                 if is_end {
                     let element = std::mem::take(&mut self.element);
                     self.handle_html_tag(&element);
@@ -101,8 +102,8 @@ impl Writer {
                     }
                 }
             }
-            Position::Inside(_) if byte == b'<' => self.element.clear(),
-            Position::Inside(_) | Position::Comment => {}
+            HtmlState::Inside(_) if byte == b'<' => self.element.clear(),
+            HtmlState::Inside(_) | HtmlState::Comment => {}
         }
     }
 
@@ -112,10 +113,10 @@ impl Writer {
 
     /// Handles a template tag. Statements are kept everywhere, or blocks would lose their ends. Values are kept in
     /// text, and in attributes, which may be link targets or image descriptions.
-    fn template_tag(&mut self, position: &Position, tag: &str) {
+    fn template_tag(&mut self, state: &HtmlState, tag: &str) {
         let is_value = tag.trim_start().starts_with("{{");
-        match position {
-            Position::Text if is_value && self.hidden == 0 => {
+        match state {
+            HtmlState::Text if is_value && self.hidden == 0 => {
                 if tag.starts_with(char::is_whitespace) {
                     self.has_space = true;
                 }
@@ -123,7 +124,7 @@ impl Writer {
                 push_template_tag(&mut self.out, tag.trim());
                 self.has_space = tag.ends_with(char::is_whitespace);
             }
-            Position::Value(..) if is_value => {
+            HtmlState::Value(..) if is_value => {
                 if self.element.len() < ELEMENT_BYTES_MAX {
                     self.element.push_str(tag);
                 }
@@ -170,9 +171,9 @@ impl Writer {
             Some(name) => (true, name),
             None => (false, name.as_str()),
         };
-        if PARAGRAPHS.contains(&name) {
+        if PARAGRAPH_ELEMENTS.contains(&name) {
             self.breaks = 2;
-        } else if LINES.contains(&name) {
+        } else if LINE_ELEMENTS.contains(&name) {
             self.breaks = self.breaks.max(1);
         }
         match (name, is_close) {
@@ -200,11 +201,11 @@ impl Writer {
             }
             ("a", true) => {
                 if let Some((start, href)) = self.link.take() {
-                    let shown = self.out.get(start..).unwrap_or_default().trim();
+                    let link_text = self.out.get(start..).unwrap_or_default().trim();
                     let is_target_redundant =
-                        href.starts_with('#') || href.starts_with("mailto:") || shown == href;
+                        href.starts_with('#') || href.starts_with("mailto:") || link_text == href;
                     if !is_target_redundant && !href.is_empty() && self.hidden == 0 {
-                        let between = if shown.is_empty() { "" } else { " " };
+                        let between = if link_text.is_empty() { "" } else { " " };
                         self.drop_pending_space();
                         self.out.extend([between, "(", &href, ")"]);
                     }
@@ -319,7 +320,7 @@ fn decode_entity(name: &str) -> Option<String> {
         };
         return char::from_u32(code).filter(|c| !c.is_control()).map(String::from);
     }
-    NAMED.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
+    NAMED_ENTITIES.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
 }
 
 #[cfg(test)]
@@ -327,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readers_see_words_lines_lists_and_where_links_lead() {
+    fn plain_text_has_words_lines_lists_and_link_targets() {
         let html = "<html><head><title>No</title><style>p {}</style></head><body><h1>Hello {{ name }},</h1>\n\
                     <p>thank   you &amp; welcome.<br>Your order:</p><ul>{% for i in items %}<li>{{ i.n }} &times; {{ i.t }}</li>{% endfor %}</ul>\
                     <p>See <a href=\"https://x.example/{{ id }}\">your order</a>.</p></body></html>";
@@ -337,6 +338,7 @@ mod tests {
              See your order (https://x.example/{{ id }}).\n"
         );
     }
+
     #[test]
     fn text_never_becomes_a_tag() {
         for (html, expected) in [

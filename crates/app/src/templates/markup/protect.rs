@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use minijinja::machinery::{Token, tokenize};
 
-use super::position::Position;
+use super::html_state::HtmlState;
 use crate::templates::language::{SourcePosition, syntax};
 
 /// A piece of a source text.
@@ -62,12 +62,12 @@ pub(super) fn position_of(source: &str, offset: usize) -> SourcePosition {
     SourcePosition { line: before.matches('\n').count() + 1, column: before[line_at..].chars().count() + 1 }
 }
 
-const WORD: &str = "postroadtag";
+const TAG_WORD: &str = "postroadtag";
 
 pub(super) fn protect(source: &str) -> ProtectedText<'_> {
     let mut text = String::with_capacity(source.len() + source.len() / 8);
     let (mut tags, mut starts) = (Vec::new(), Vec::new());
-    let mut position = Position::Text;
+    let mut state = HtmlState::Text;
     let mut in_source = 0;
     for piece in pieces(source) {
         let is_tag = matches!(piece, Piece::Tag(_));
@@ -76,16 +76,16 @@ pub(super) fn protect(source: &str) -> ProtectedText<'_> {
             Piece::Text(data) => {
                 in_source += data.len();
                 text.push_str(data);
-                position = position.advance(data, |_, _, _| {});
+                state = state.advance(data, |_, _, _| {});
             }
             Piece::Tag(tag) => {
                 in_source += tag.len();
                 let number = tags.len();
                 tags.push(tag);
-                let written = match &position {
-                    Position::Text => write!(text, "<!--{WORD}{number}x-->"),
-                    Position::Tag(_) => write!(text, " {WORD}{number}x "),
-                    _ => write!(text, "{WORD}{number}x"),
+                let written = match &state {
+                    HtmlState::Text => write!(text, "<!--{TAG_WORD}{number}x-->"),
+                    HtmlState::Tag(_) => write!(text, " {TAG_WORD}{number}x "),
+                    _ => write!(text, "{TAG_WORD}{number}x"),
                 };
                 written.expect("writing to a String cannot fail");
             }
@@ -109,12 +109,12 @@ impl ProtectedText<'_> {
     pub(super) fn restore(&self, converted: &str) -> String {
         let mut out = String::with_capacity(converted.len() + converted.len() / 8);
         let mut rest = converted;
-        while let Some(at) = rest.find(WORD) {
-            let after = &rest[at + WORD.len()..];
+        while let Some(at) = rest.find(TAG_WORD) {
+            let after = &rest[at + TAG_WORD.len()..];
             let digits = after.bytes().take_while(u8::is_ascii_digit).count();
             let tag = after[..digits].parse::<usize>().ok().and_then(|number| self.tags.get(number));
             let Some(tag) = tag.filter(|_| after[digits..].starts_with('x')) else {
-                out.push_str(&rest[..at + WORD.len()]);
+                out.push_str(&rest[..at + TAG_WORD.len()]);
                 rest = after;
                 continue;
             };

@@ -56,12 +56,12 @@ impl Http {
             let (pace, request) = (Arc::clone(&pace), Arc::clone(&request));
             let mut connection = self.to.connect().await?;
             callers.spawn(async move {
-                let mut waits = Vec::new();
+                let mut latencies = Vec::new();
                 while let Some((_, due)) = pace.next().await {
-                    connection.ask(&request).await?;
-                    waits.push(due.elapsed());
+                    connection.send_request(&request).await?;
+                    latencies.push(due.elapsed());
                 }
-                Ok::<Vec<Duration>, anyhow::Error>(waits)
+                Ok::<Vec<Duration>, anyhow::Error>(latencies)
             });
         }
         pace.figures(callers, self.recipients).await
@@ -110,7 +110,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Sends one request; fails unless the answer says success.
-    pub(crate) async fn ask(&mut self, request: &[u8]) -> anyhow::Result<()> {
+    pub(crate) async fn send_request(&mut self, request: &[u8]) -> anyhow::Result<()> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
         let (head, body) = loop {

@@ -19,7 +19,7 @@ use crate::http::Target;
 use crate::pace::{Pace, percentiles};
 
 const NUMBER_HEADER: &str = "X-Bench-Number";
-const PATIENCE: Duration = Duration::from_secs(30);
+const ARRIVAL_WAIT_MAX: Duration = Duration::from_secs(30);
 const CALLERS: usize = 32;
 
 #[derive(Debug, Clone, Args)]
@@ -44,7 +44,7 @@ impl Latency {
         let listener = TcpListener::bind(("127.0.0.1", self.sink_port)).await?;
         tokio::spawn(serve(listener, Arc::clone(&arrivals)));
         let accepted = self.send().await?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + ARRIVAL_WAIT_MAX;
         while lock(&arrivals).len() < self.messages {
             let have = lock(&arrivals).len();
             ensure!(Instant::now() < deadline, "{have} of {} messages came", self.messages);
@@ -77,7 +77,7 @@ impl Latency {
                         "plain_body": "It is on its way.\r\n".repeat(500),
                         "headers": { NUMBER_HEADER: number.to_string() },
                     });
-                    connection.ask(&to.request("send/message", &body)).await?;
+                    connection.send_request(&to.request("send/message", &body)).await?;
                     accepted.push((number, Instant::now()));
                 }
                 Ok::<_, anyhow::Error>(accepted)

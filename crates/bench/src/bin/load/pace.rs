@@ -40,13 +40,13 @@ impl Pace {
         callers: JoinSet<anyhow::Result<Vec<Duration>>>,
         messages_each: usize,
     ) -> anyhow::Result<Value> {
-        let mut waits = Vec::with_capacity(self.total);
+        let mut latencies = Vec::with_capacity(self.total);
         for caller in callers.join_all().await {
-            waits.extend(caller?);
+            latencies.extend(caller?);
         }
         let took = self.begun.elapsed().as_secs_f64();
-        ensure!(waits.len() == self.total, "{} of {} were answered", waits.len(), self.total);
-        let mut figures = percentiles(waits);
+        ensure!(latencies.len() == self.total, "{} of {} were answered", latencies.len(), self.total);
+        let mut figures = percentiles(latencies);
         figures["messages"] = json!(self.total * messages_each);
         figures["seconds"] = json!(took);
         figures["messages_per_second"] = json!((self.total * messages_each) as f64 / took);
@@ -54,8 +54,8 @@ impl Pace {
     }
 }
 
-pub(crate) fn percentiles(mut waits: Vec<Duration>) -> Value {
-    waits.sort_unstable();
-    let at = |part: f64| waits[((waits.len() - 1) as f64 * part) as usize].as_secs_f64() * 1_000.0;
+pub(crate) fn percentiles(mut latencies: Vec<Duration>) -> Value {
+    latencies.sort_unstable();
+    let at = |part: f64| latencies[((latencies.len() - 1) as f64 * part) as usize].as_secs_f64() * 1_000.0;
     json!({ "p50_ms": at(0.5), "p99_ms": at(0.99), "max_ms": at(1.0) })
 }

@@ -63,13 +63,13 @@ impl Smtp {
         for mut client in clients {
             let (pace, text, from) = (Arc::clone(&pace), Arc::clone(&text), self.from.clone());
             callers.spawn(async move {
-                let mut waits = Vec::new();
+                let mut latencies = Vec::new();
                 while let Some((_, due)) = pace.next().await {
                     deliver(&mut client, &from, &text).await?;
-                    waits.push(due.elapsed());
+                    latencies.push(due.elapsed());
                 }
                 client.say("QUIT").await;
-                Ok::<Vec<Duration>, anyhow::Error>(waits)
+                Ok::<Vec<Duration>, anyhow::Error>(latencies)
             });
         }
         pace.figures(callers, 1).await

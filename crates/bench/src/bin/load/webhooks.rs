@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::http::Http;
 
-const PATIENCE: Duration = Duration::from_mins(5);
+const EVENTS_WAIT_MAX: Duration = Duration::from_mins(5);
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Webhooks {
@@ -34,13 +34,13 @@ impl Webhooks {
         let hook =
             json!({ "name": "bench", "url": url, "events": ["message.accepted", "message.delivered"] });
         let request = self.load.to.request("webhooks/create", &hook);
-        self.load.to.connect().await?.ask(&request).await.context("webhooks/create")?;
+        self.load.to.connect().await?.send_request(&request).await.context("webhooks/create")?;
 
         let wanted = self.load.messages * self.events;
         let begun = Instant::now();
         let mut figures = self.load.run().await?;
         while count(&events) < wanted {
-            ensure!(begun.elapsed() < PATIENCE, "{} of {wanted} events came", count(&events));
+            ensure!(begun.elapsed() < EVENTS_WAIT_MAX, "{} of {wanted} events came", count(&events));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let took = begun.elapsed().as_secs_f64();
@@ -63,13 +63,13 @@ async fn receive(listener: TcpListener, events: Arc<Events>) {
         let events = Arc::clone(&events);
         tokio::spawn(async move {
             // The sender may disconnect at any time.
-            drop(answer(stream, &events).await);
+            drop(answer_posts(stream, &events).await);
         });
     }
 }
 
 /// Answers 200 to every post on this connection.
-async fn answer(mut stream: TcpStream, events: &Events) -> anyhow::Result<()> {
+async fn answer_posts(mut stream: TcpStream, events: &Events) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(8 << 10);
     loop {

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use postroad_model::{Status, Timestamp};
-use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, Suppression};
+use postroad_store::{BeginResult, Message, NewDelivery, OTHER_PROVIDER, Outcome, Suppression};
 
 use super::EngineShared;
-use super::connecting::{ConnectAttempt, ConnectResult};
+use super::connect_attempt::{ConnectAttempt, ConnectResult};
 use crate::attempt::earlier_greylisting::{DELIVERIES_MAX, greylisting_after};
 use crate::attempt::report::{FailedConnection, report_failed_connection};
 use crate::attempt::settle::Settlement;
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
-use crate::prepare::Work;
+use crate::prepare::LoadedMessage;
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
 use crate::schedule::{EndedWhile, Entry, Greylisting, Job, Next, WorkRequest};
@@ -26,7 +26,7 @@ const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The life of one connection task.
-pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
+pub(super) async fn run_connection_task(shared: Arc<EngineShared>, path: usize, attempt: u64) {
     // The guard reports the end even if the task panics: a closed connection must not be counted forever.
     let was_connected = Arc::new(AtomicBool::new(false));
     let mut guard = ConnectionGuard {
@@ -35,7 +35,7 @@ pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
         ended_while: EndedWhile::Working,
         was_connected: Arc::clone(&was_connected),
     };
-    let connecting = Some(ConnectAttempt::requested(&shared, path, attempt));
+    let connecting = Some(ConnectAttempt::with_id(&shared, path, attempt));
     let mut worker = Worker { shared, path, connecting, open: None, was_connected };
     guard.ended_while = worker.run().await;
     if let Some(open) = worker.open.take() {
@@ -54,7 +54,7 @@ struct ConnectionGuard {
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let was_connected = self.was_connected.load(Ordering::Relaxed);
-        self.shared.with(|schedule, now| schedule.closed(self.path, self.ended_while, was_connected, now));
+        self.shared.with(|schedule, now| schedule.on_closed(self.path, self.ended_while, was_connected, now));
     }
 }
 
@@ -82,7 +82,7 @@ struct OpenConnection {
 enum NextStep {
     Continue,
     /// The connection task ends.
-    Leave,
+    EndTask,
 }
 
 impl Worker {
@@ -107,8 +107,8 @@ impl Worker {
                 Next::Job(job) => {
                     let key = job.entry.key();
                     self.shared.note_being_sent(key, &job.route.site);
-                    let after = self.deliver(*job).await;
-                    if let NextStep::Leave = after {
+                    let next_step = self.deliver(*job).await;
+                    if let NextStep::EndTask = next_step {
                         return EndedWhile::Working;
                     }
                     request = WorkRequest::Again;
@@ -136,52 +136,53 @@ impl Worker {
     }
 
     async fn deliver(&mut self, job: Job) -> NextStep {
-        let Some((job, work)) = self.load(job).await else { return NextStep::Continue };
-        if let Some(send_at) = self.postponed_to(&job, &work) {
+        let Some((job, loaded_message)) = self.load(job).await else { return NextStep::Continue };
+        if let Some(send_at) = self.postponed_to(&job, &loaded_message) {
             self.postpone(job, send_at).await;
             return NextStep::Continue;
         }
-        if needs_another_route(&job, &work) {
+        if needs_another_route(&job, &loaded_message) {
             self.return_quota(&job);
             if let Some(entry) = self.unbegin(job.entry).await {
-                let entry = Entry { work: Some(work), ..entry };
+                let entry = Entry { loaded_message: Some(loaded_message), ..entry };
                 self.shared.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
             }
             return NextStep::Continue;
         }
         let started_at = self.shared.clock.now();
         if self.open.is_none() {
-            let attempt = self.connecting.take().or_else(|| ConnectAttempt::again(&self.shared, self.path));
+            let attempt =
+                self.connecting.take().or_else(|| ConnectAttempt::reconnect(&self.shared, self.path));
             let Some(attempt) = attempt else {
                 self.put_back(job).await;
-                return NextStep::Leave;
+                return NextStep::EndTask;
             };
             // An attempt to connect to hosts that do not answer may take minutes: it ends when the message expires.
             let Some(connected) = within(self.time_left(&job), Box::pin(attempt.connect(&job))).await else {
-                self.expire(&job, &work, started_at).await;
-                return NextStep::Leave;
+                self.expire(&job, &loaded_message, started_at).await;
+                return NextStep::EndTask;
             };
             match connected {
                 ConnectResult::Open(connection) => {
-                    attempt.succeeded(!self.was_connected.swap(true, Ordering::Relaxed));
+                    attempt.report_success(!self.was_connected.swap(true, Ordering::Relaxed));
                     let rules = Arc::clone(&job.route.rules);
                     let since = self.shared.clock.now();
                     self.open = Some(OpenConnection { connection: *connection, since, carried: 0, rules });
                 }
                 ConnectResult::Failed(failure) => {
-                    return self.handle_connect_failure(job, work, *failure, started_at).await;
+                    return self.handle_connect_failure(job, loaded_message, *failure, started_at).await;
                 }
                 ConnectResult::Aborted => {
                     self.put_back(job).await;
-                    return NextStep::Leave;
+                    return NextStep::EndTask;
                 }
             }
         }
         if job.entry.is_expired(self.shared.clock.now()) {
-            self.expire(&job, &work, started_at).await;
+            self.expire(&job, &loaded_message, started_at).await;
             return NextStep::Continue;
         }
-        self.transact(job, work, started_at).await
+        self.transact(job, loaded_message, started_at).await
     }
 
     /// Time until the message expires.
@@ -189,38 +190,39 @@ impl Worker {
         job.entry.expires_at.map(|expiry| expiry.since(self.shared.clock.now()))
     }
 
-    async fn expire(&self, job: &Job, work: &Work, started_at: Timestamp) {
+    async fn expire(&self, job: &Job, loaded_message: &LoadedMessage, started_at: Timestamp) {
         let peer = Peer::default();
         let settlement =
-            self.judge(job, work, &peer, false, started_at, String::new(), None, Ending::Expired);
+            self.judge(job, loaded_message, &peer, false, started_at, String::new(), None, Ending::Expired);
         self.shared.settle(settlement).await;
     }
 
     /// Marks the message in the store as about to be sent, and reads it if necessary. `None` if it is not to be sent
     /// now.
-    async fn load(&mut self, mut job: Job) -> Option<(Job, Arc<Work>)> {
+    async fn load(&mut self, mut job: Job) -> Option<(Job, Arc<LoadedMessage>)> {
         let shared = Arc::clone(&self.shared);
-        if !job.entry.begun {
+        if !job.entry.is_begun {
             match shared.begin(&job.entry).await {
-                Ok(Begun::Go(message)) => {
-                    job.entry.begun = true;
-                    if let Some(message) = message.filter(|_| job.entry.work.is_none()) {
-                        let work = shared.preparer.take_loaded(*message);
-                        shared
-                            .with(|schedule, _| schedule.charge(self.path, job.entry.server_id, work.size()));
-                        job.entry.work = Some(work);
+                Ok(BeginResult::Go(message)) => {
+                    job.entry.is_begun = true;
+                    if let Some(message) = message.filter(|_| job.entry.loaded_message.is_none()) {
+                        let loaded_message = shared.preparer.take_loaded(*message);
+                        shared.with(|schedule, _| {
+                            schedule.charge(self.path, job.entry.server_id, loaded_message.size())
+                        });
+                        job.entry.loaded_message = Some(loaded_message);
                     }
                 }
                 // Suppressions do not apply to simulator recipients.
-                Ok(Begun::Suppressed(message, _)) if job.route.is_exempt => {
-                    job.entry.begun = true;
-                    job.entry.work = Some(shared.preparer.take_loaded(*message));
+                Ok(BeginResult::Suppressed(message, _)) if job.route.is_exempt => {
+                    job.entry.is_begun = true;
+                    job.entry.loaded_message = Some(shared.preparer.take_loaded(*message));
                 }
-                Ok(Begun::Suppressed(message, suppression)) => {
+                Ok(BeginResult::Suppressed(message, suppression)) => {
                     shared.settle(self.hold_suppressed(&job, &message, &suppression)).await;
                     return None;
                 }
-                Ok(Begun::Gone) => {
+                Ok(BeginResult::Gone) => {
                     shared.no_longer_being_sent(job.entry.key());
                     self.return_quota(&job);
                     return None;
@@ -236,10 +238,10 @@ impl Worker {
             }
         }
         if std::mem::take(&mut job.entry.was_tried_before_claim) {
-            job.entry.greylisted = self.read_earlier_greylisting(&job.entry).await;
+            job.entry.greylisting = self.read_earlier_greylisting(&job.entry).await;
         }
-        let work = job.entry.work.clone()?;
-        Some((job, work))
+        let loaded_message = job.entry.loaded_message.clone()?;
+        Some((job, loaded_message))
     }
 
     /// Greylisting of earlier attempts, read from the delivery records. If they cannot be read, nothing is learned from
@@ -259,7 +261,7 @@ impl Worker {
     /// Returns the quota that was taken from the source for a message that was not sent.
     fn return_quota(&self, job: &Job) {
         if let Some(source) = job.counted_source() {
-            self.shared.with(|schedule, _| schedule.settled(&source, false));
+            self.shared.with(|schedule, _| schedule.on_settled(&source, false));
         }
     }
 
@@ -272,9 +274,9 @@ impl Worker {
 
     /// `send_at`, if it is in the future because the clock went back after the message became due. An operator may have
     /// released the message before `send_at`, so only entries that are due in the future count.
-    fn postponed_to(&self, job: &Job, work: &Work) -> Option<Timestamp> {
+    fn postponed_to(&self, job: &Job, loaded_message: &LoadedMessage) -> Option<Timestamp> {
         let now = self.shared.clock.now();
-        work.send_at.filter(|send_at| job.entry.due_at > now && *send_at > now)
+        loaded_message.send_at.filter(|send_at| job.entry.due_at > now && *send_at > now)
     }
 
     async fn postpone(&self, job: Job, send_at: Timestamp) {
@@ -297,17 +299,17 @@ impl Worker {
             self.shared.release_later(entry.key());
             return None;
         }
-        entry.begun = false;
+        entry.is_begun = false;
         Some(entry)
     }
 
     fn hold_suppressed(&self, job: &Job, message: &Message, suppression: &Suppression) -> Settlement {
         let now = self.shared.clock.now();
-        let details = suppression.sentence();
+        let details = suppression.hold_details();
         let outcome = Outcome {
             server_id: job.entry.server_id,
             message_id: message.id,
-            claimed_for: Some(job.entry.due_at),
+            claimed_due_at: Some(job.entry.due_at),
             counts_as_attempt: false,
             hold_expiry: Some(now.plus(HELD_FOR)),
             keep_claim: false,
@@ -341,13 +343,13 @@ impl Worker {
     async fn handle_connect_failure(
         &mut self,
         job: Job,
-        work: Arc<Work>,
+        loaded_message: Arc<LoadedMessage>,
         failure: ConnectFailure,
         started_at: Timestamp,
     ) -> NextStep {
         if failure.was_stopped {
             self.release(&job).await;
-            return NextStep::Leave;
+            return NextStep::EndTask;
         }
         let failed = FailedConnection {
             problem: &failure.problem,
@@ -357,14 +359,14 @@ impl Worker {
             was_dns_busy: failure.was_dns_busy,
             was_connected: self.was_connected.load(Ordering::Relaxed),
         };
-        let waits = self
+        let must_wait = self
             .shared
             .with(|schedule, now| report_failed_connection(schedule, self.path, &job, failed, now));
-        if waits {
+        if must_wait {
             self.put_back(job).await;
-            return NextStep::Leave;
+            return NextStep::EndTask;
         }
-        self.unreachable(&job, &work, failure, started_at).await
+        self.settle_unreachable(&job, &loaded_message, failure, started_at).await
     }
 
     /// Releases a message whose attempt ended without an outcome: the service is stopping, or the journal cannot be
@@ -372,24 +374,24 @@ impl Worker {
     async fn release(&self, job: &Job) {
         self.shared.no_longer_being_sent(job.entry.key());
         self.return_quota(job);
-        if let Err(error) = self.shared.store.release(vec![job.entry.key()]).await {
+        if let Err(error) = self.shared.store.release_claims(vec![job.entry.key()]).await {
             tracing::warn!(%error, "releasing a claim failed; retrying");
             self.shared.release_later(job.entry.key());
         }
     }
 }
 
-/// Runs `work`; `None` if `time_left` is over first.
-async fn within<T>(time_left: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
+/// Runs `future`; `None` if `time_left` is over first.
+async fn within<T>(time_left: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
     match time_left {
-        Some(left) => tokio::time::timeout(left, work).await.ok(),
-        None => Some(work.await),
+        Some(left) => tokio::time::timeout(left, future).await.ok(),
+        None => Some(future.await),
     }
 }
 
 /// Whether the message requires TLS and its route does not: the requirement was not known before the message was read.
-fn needs_another_route(job: &Job, work: &Work) -> bool {
+fn needs_another_route(job: &Job, loaded_message: &LoadedMessage) -> bool {
     let leaves_machine = matches!(job.route.kind, RouteKind::Mx | RouteKind::SmartHost);
     let is_tls_required = matches!(job.route.security, Security::Verified { .. } | Security::Implicit);
-    leaves_machine && work.send.info.options.require_tls && !is_tls_required
+    leaves_machine && loaded_message.send.info.options.require_tls && !is_tls_required
 }

@@ -13,23 +13,32 @@ use crate::attempt::settle::{Attempt, Settlement};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::engine::flight::Flight;
 use crate::journal::FlightKey;
-use crate::prepare::{PrepareError, PreparedMessage, Signing, Work};
+use crate::prepare::{LoadedMessage, PrepareError, PreparedMessage, SigningKeys};
 use crate::route::RouteKind;
 use crate::schedule::{Entry, Job, Reaction, Shortage};
 
 /// While connections are scarce, a host gets this time for a reply in the middle of a message. Then the message is
 /// aborted without a failed attempt, so that other sites or servers get the connection. A message that was aborted
 /// before, or goes to a silent site, gets the longer `busy_greeting_timeout`.
-const SCARCE_REPLY: Duration = Duration::from_secs(3);
+const SCARCE_REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Pause after the store could not return the message.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 
 impl Worker {
-    pub(super) async fn transact(&mut self, job: Job, work: Arc<Work>, started_at: Timestamp) -> NextStep {
+    pub(super) async fn transact(
+        &mut self,
+        job: Job,
+        loaded_message: Arc<LoadedMessage>,
+        started_at: Timestamp,
+    ) -> NextStep {
         let shared = Arc::clone(&self.shared);
         let is_feedback_by_dkim = job.route.rules.feedback_by_dkim;
-        let signing = if is_feedback_by_dkim { Signing::ForFeedback } else { Signing::Usual };
-        let PreparedMessage { message, dkim } = match shared.preparer.outgoing(&work, signing).await {
+        let signing_keys = if is_feedback_by_dkim { SigningKeys::ForFeedback } else { SigningKeys::Usual };
+        let PreparedMessage { message, dkim } = match shared
+            .preparer
+            .outgoing(&loaded_message, signing_keys)
+            .await
+        {
             Ok(prepared) => prepared,
             Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
                 self.read_again_later(&job, &error);
@@ -40,12 +49,12 @@ impl Worker {
                 let ending = Ending::Broken(error.shown());
                 let peer = Peer::default();
                 let settlement =
-                    self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
+                    self.judge(&job, &loaded_message, &peer, false, started_at, String::new(), None, ending);
                 shared.settle(settlement).await;
                 return NextStep::Continue;
             }
         };
-        let Some(open) = &self.open else { return NextStep::Leave };
+        let Some(open) = &self.open else { return NextStep::EndTask };
         let key = FlightKey {
             server_id: job.entry.server_id,
             message_id: job.entry.message_id,
@@ -55,30 +64,40 @@ impl Worker {
         if message.needs_smtputf8() && !open.connection.offers_smtputf8() && job.route.hosts.len() > 1 {
             let time_left = self.time_left(&job);
             let Some(changed) = within(time_left, Box::pin(self.change_host_for_smtputf8(&job))).await else {
-                self.expire(&job, &work, started_at).await;
-                return NextStep::Leave;
+                self.expire(&job, &loaded_message, started_at).await;
+                return NextStep::EndTask;
             };
             match changed {
                 Ok(None) => {}
                 Ok(Some(peer)) => {
                     let ending = Ending::Utf8NotOffered;
-                    let settlement =
-                        self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
+                    let settlement = self.judge(
+                        &job,
+                        &loaded_message,
+                        &peer,
+                        false,
+                        started_at,
+                        String::new(),
+                        None,
+                        ending,
+                    );
                     shared.settle(settlement).await;
-                    return NextStep::Leave;
+                    return NextStep::EndTask;
                 }
                 Err(failure) if failure.was_stopped => {
                     self.release(&job).await;
-                    return NextStep::Leave;
+                    return NextStep::EndTask;
                 }
-                Err(failure) => return self.unreachable(&job, &work, failure, started_at).await,
+                Err(failure) => {
+                    return self.settle_unreachable(&job, &loaded_message, failure, started_at).await;
+                }
             }
         }
         let time_left = self.time_left(&job);
-        let Some(open) = &mut self.open else { return NextStep::Leave };
+        let Some(open) = &mut self.open else { return NextStep::EndTask };
         let longest = shared.settings.busy_greeting_timeout;
         let may_abort = !job.is_site_silent && !job.entry.was_aborted;
-        let scarce_reply = if may_abort { SCARCE_REPLY.min(longest) } else { longest };
+        let scarce_reply = if may_abort { SCARCE_REPLY_TIMEOUT.min(longest) } else { longest };
         // A message to a site that answers is aborted only if the node has no connection left, not if only new or
         // silent sites wait.
         let abort_shortage = if job.is_site_answering { Shortage::Full } else { Shortage::Unproved };
@@ -102,7 +121,7 @@ impl Worker {
             self.open = None;
             let ending = Ending::Expired;
             let settlement =
-                self.judge(&job, &work, &peer, is_encrypted, started_at, transcript, None, ending);
+                self.judge(&job, &loaded_message, &peer, is_encrypted, started_at, transcript, None, ending);
             shared.settle(settlement).await;
             return NextStep::Continue;
         }
@@ -110,11 +129,11 @@ impl Worker {
         match &ending {
             Some(Ending::Accepted(reply)) => {
                 let reply = (reply, Phase::Final);
-                flight.replied(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
+                flight.mark_reply(reply, &loaded_message.rcpt_to, &connection.peer, dkim.as_deref(), now);
             }
             Some(Ending::Refused { reply, phase }) => {
                 let reply = (reply, *phase);
-                flight.replied(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
+                flight.mark_reply(reply, &loaded_message.rcpt_to, &connection.peer, dkim.as_deref(), now);
             }
             _ => {}
         }
@@ -123,24 +142,24 @@ impl Worker {
                 shared.pause_for_journal();
             }
             self.release(&job).await;
-            return NextStep::Leave;
+            return NextStep::EndTask;
         };
         let was_aborted = connection.why_given_up_early().is_some() && may_abort;
         if was_aborted && matches!(ending, Ending::Interrupted { after_final: false, .. }) {
-            // The message was not accepted. It waits for a turn among the silent sites, where its host gets more time.
+            // The message was not accepted. It waits until silent sites may connect; its host then gets more time.
             shared.with(|schedule, now| schedule.note_hang(self.path, started_at, now));
             self.open = None;
             drop(flight);
             let entry = Entry { was_aborted: true, ..job.entry };
             self.put_back(Job { entry, ..job }).await;
-            return NextStep::Leave;
+            return NextStep::EndTask;
         }
         let Reaction { retry_after, conclusion } =
             shared.with(|schedule, now| report_ending(schedule, self.path, &job, &ending, now));
         if let Some(next) = waits_again(&ending, open.carried > 0, flight.is_marked) {
             if flight.is_marked {
                 // The message was refused, so the receiver keeps no copy.
-                shared.journal.settled([key]);
+                shared.journal.remove_settled([key]);
             }
             let open = self.open.take();
             self.put_back(job).await;
@@ -149,14 +168,15 @@ impl Worker {
             }
             return match next {
                 WaitsAgain::TaskContinues => NextStep::Continue,
-                WaitsAgain::TaskEnds => NextStep::Leave,
+                WaitsAgain::TaskEnds => NextStep::EndTask,
             };
         }
         open.carried += 1;
         let (peer, is_encrypted) = (connection.peer.clone(), connection.is_encrypted());
         let transcript = connection.describe_message(open.carried - 1);
         let flight = flight.is_marked.then_some(key);
-        let attempt = self.attempt(&job, &work, &peer, is_encrypted, started_at, transcript, flight);
+        let attempt =
+            self.build_attempt(&job, &loaded_message, &peer, is_encrypted, started_at, transcript, flight);
         let settlement = shared.judge(&Attempt { retry_after, conclusion, dkim, ..attempt }, ending);
         shared.settle(settlement).await;
         if let Some(open) = &mut self.open
@@ -203,10 +223,10 @@ impl Worker {
 
     /// Settles a message for which no connection was opened, because no host accepts messages. Or, if the message needs
     /// SMTPUTF8, because a host that may support it could not be reached or was not tried.
-    pub(super) async fn unreachable(
+    pub(super) async fn settle_unreachable(
         &mut self,
         job: &Job,
-        work: &Work,
+        loaded_message: &LoadedMessage,
         failure: ConnectFailure,
         started_at: Timestamp,
     ) -> NextStep {
@@ -217,16 +237,17 @@ impl Worker {
             was_tried: failure.was_tried,
         };
         let transcript = failure.transcript;
-        let settlement = self.judge(job, work, &failure.peer, false, started_at, transcript, None, ending);
+        let settlement =
+            self.judge(job, loaded_message, &failure.peer, false, started_at, transcript, None, ending);
         self.shared.settle(settlement).await;
-        NextStep::Leave
+        NextStep::EndTask
     }
 
     #[expect(clippy::too_many_arguments, reason = "callers have these facts in different places")]
     pub(super) fn judge(
         &self,
         job: &Job,
-        work: &Work,
+        loaded_message: &LoadedMessage,
         peer: &Peer,
         is_encrypted: bool,
         started_at: Timestamp,
@@ -234,16 +255,17 @@ impl Worker {
         flight: Option<FlightKey>,
         ending: Ending,
     ) -> Settlement {
-        let attempt = self.attempt(job, work, peer, is_encrypted, started_at, transcript, flight);
+        let attempt =
+            self.build_attempt(job, loaded_message, peer, is_encrypted, started_at, transcript, flight);
         self.shared.judge(&attempt, ending)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the same arguments as `judge`")]
     #[expect(clippy::unused_self, reason = "called in the same way as `judge`")]
-    fn attempt<'a>(
+    fn build_attempt<'a>(
         &self,
         job: &Job,
-        work: &'a Work,
+        loaded_message: &'a LoadedMessage,
         peer: &Peer,
         is_encrypted: bool,
         started_at: Timestamp,
@@ -257,7 +279,7 @@ impl Worker {
         Attempt {
             entry: job.entry.clone(),
             domain: job.lane.domain.clone(),
-            work: Some(work),
+            loaded_message: Some(loaded_message),
             peer: peer.clone(),
             source: job.counted_source(),
             ip_pool: job.source.pool.clone(),

@@ -22,7 +22,7 @@ const DOMAINS_OF_EACH: usize = 3;
 const HEALTHY_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Maximum number of backlog messages that a receiver takes before a small server's message, unless it refused or
 /// delayed that message.
-const TURNS_MAX: usize = 60;
+const OVERTAKEN_MAX: usize = 60;
 /// Simulated time after which everything must be sent, however long receivers greylist and block.
 const LENGTH: Duration = Duration::from_hours(12);
 
@@ -133,7 +133,7 @@ fn is_healthy(message: &Message) -> bool {
 }
 
 /// Number of backlog messages that the receiver took while `message` waited.
-fn overtaken_by(world: &World, message: &Message) -> usize {
+fn count_overtaking(world: &World, message: &Message) -> usize {
     let site = |message: &Message| message.domain.split_once('.').map(|(_, site)| site.to_owned());
     let (of, sent_at) = (site(message), message.sent_at.unwrap_or(world.now));
     let others = world.messages.iter().filter(|other| other.server == GREEDY && site(other) == of);
@@ -175,22 +175,22 @@ fn faults(seed: u64) -> Vec<String> {
             faults.push(described("late at a healthy receiver"));
         }
         let was_put_off = message.delayed > 0 || message.offered > 1;
-        let overtaken = overtaken_by(&world, message);
-        if message.server != GREEDY && !was_put_off && overtaken > TURNS_MAX {
+        let overtaken = count_overtaking(&world, message);
+        if message.server != GREEDY && !was_put_off && overtaken > OVERTAKEN_MAX {
             faults.push(described(&format!("{overtaken} of a backlog came first")));
         }
     }
-    // `held` includes a probe that a connection may be sending.
-    let held = world.unfinished();
-    if held != refused {
-        faults.push(format!("seed {seed}: {held} messages wait instead of {refused}"));
+    // `unfinished` includes a probe that a connection may be sending.
+    let unfinished = world.unfinished();
+    if unfinished != refused {
+        faults.push(format!("seed {seed}: {unfinished} messages wait instead of {refused}"));
     }
     faults
 }
 
 #[test]
 fn nothing_is_lost_sent_twice_or_starved_with_hundreds_of_seeds() {
-    let seeds: Vec<u64> = (0..seeds::wanted().unwrap_or(SEEDS).max(SEEDS)).collect();
+    let seeds: Vec<u64> = (0..seeds::bench_seed_count().unwrap_or(SEEDS).max(SEEDS)).collect();
     let begun = std::time::Instant::now();
     let faults = seeds::play_all(&seeds, faults).concat();
     println!("{} random worlds in {:.1} s", seeds.len(), begun.elapsed().as_secs_f64());

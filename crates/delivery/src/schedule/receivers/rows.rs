@@ -12,14 +12,14 @@ use rand::{Rng, SeedableRng};
 use super::world::{Message, START, World};
 
 /// MX host of an unknown receiver, and of a large one.
-const UNKNOWN: &str = "mx.receiver.example";
-const LARGE: &str = "aspmx.l.google.com";
+const UNKNOWN_HOST: &str = "mx.receiver.example";
+const LARGE_HOST: &str = "aspmx.l.google.com";
 /// Suffix of the MX hosts of a provider where each domain has its own host.
-const HOSTS_OF_DOMAINS: &str = "mail.protection.outlook.com";
+const HOST_SUFFIX_OF_DOMAINS: &str = "mail.protection.outlook.com";
 
 /// Measurements of a row with one seed; `None` for values that the row does not measure.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Measured {
+pub(super) struct Measurements {
     /// Used share of the receiver's capacity, in percent.
     pub(super) share: Option<f64>,
     /// Refused share of the attempts, in percent.
@@ -132,20 +132,21 @@ fn first_accepted_after(world: &World, end: Duration) -> f64 {
 }
 
 /// A rate that the receiver does not publish, for `length` minutes.
-pub(super) fn rate_limit(per_minute: f64, length: u64, seed: u64) -> Measured {
-    let mut world = world(HiddenLimits { rate: Some(rate(per_minute, seed)), ..limits(seed) }, UNKNOWN, seed);
+pub(super) fn rate_limit(per_minute: f64, length: u64, seed: u64) -> Measurements {
+    let mut world =
+        world(HiddenLimits { rate: Some(rate(per_minute, seed)), ..limits(seed) }, UNKNOWN_HOST, seed);
     backlog(&mut world, (per_minute * (length as f64 + 1.5)) as usize);
     world.run_until(minutes(length));
-    Measured {
+    Measurements {
         share: Some(share(&world, minutes(2), minutes(length))),
         refused: Some(refused_share(&world, minutes(2), minutes(length))),
         faults: faults(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
 /// A receiver that accepts `most` connections at once, and replies "too many connections" to others.
-pub(super) fn connection_limit(most: u32, refused_at: RefusedAt, seed: u64) -> Measured {
+pub(super) fn connection_limit(most: u32, refused_at: RefusedAt, seed: u64) -> Measurements {
     let limits = HiddenLimits {
         connections_max: Some(most),
         connections_refused_at: refused_at,
@@ -153,53 +154,53 @@ pub(super) fn connection_limit(most: u32, refused_at: RefusedAt, seed: u64) -> M
         ..limits(seed)
     };
     let length = minutes(5);
-    let mut world = world(limits, UNKNOWN, seed);
+    let mut world = world(limits, UNKNOWN_HOST, seed);
     let capacity = world.receivers[0].limits().capacity(Duration::ZERO, length);
     backlog(&mut world, capacity as usize + 100);
     world.run_until(length);
-    Measured {
+    Measurements {
         share: Some(share(&world, Duration::ZERO, length)),
         refused: Some(refused_share(&world, Duration::ZERO, length)),
         unoffered: Some(unoffered(&world)),
         faults: faults(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
 /// The limit changes after five minutes.
-pub(super) fn step(before: f64, after: f64, seed: u64) -> Measured {
+pub(super) fn changed_limit(before: f64, after: f64, seed: u64) -> Measurements {
     let (at, length) = (minutes(5), minutes(12));
     let limits =
         HiddenLimits { rate: Some(rate(before, seed)), rate_steps: vec![(at, after)], ..limits(seed) };
-    let mut world = world(limits, UNKNOWN, seed);
+    let mut world = world(limits, UNKNOWN_HOST, seed);
     backlog(&mut world, (before.max(after) * 12.0) as usize);
     world.run_until(length);
-    Measured {
+    Measurements {
         share: Some(share(&world, at + minutes(3), length)),
         refusals: Some(refused_between(&world, at, at + minutes(3))),
         faults: faults(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
-pub(super) fn greylisting(wait_for: Duration, seed: u64) -> Measured {
+pub(super) fn greylisting(wait_for: Duration, seed: u64) -> Measurements {
     let greylist = Some(Greylist { wait: wait_for, by_source: false });
-    let mut world = world(HiddenLimits { greylist, ..limits(seed) }, UNKNOWN, seed);
+    let mut world = world(HiddenLimits { greylist, ..limits(seed) }, UNKNOWN_HOST, seed);
     for id in 0..300_u64 {
         world.add_at(Duration::from_millis(id * 2_000), 1, "domain.example");
     }
     world.run_until(minutes(40));
-    Measured {
+    Measurements {
         p90: Some(wait(&world, &[1], 0.9)),
         p95: Some(wait(&world, &[1], 0.95)),
         faults: faults(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
 /// Addresses with these weights send `count` messages to each of `domains` domains, each with its own host.
-pub(super) fn addresses(weights: &[u32], domains: usize, count: usize, seed: u64) -> Measured {
-    let mut world = world(limits(seed), UNKNOWN, seed).with_addresses(weights);
+pub(super) fn addresses(weights: &[u32], domains: usize, count: usize, seed: u64) -> Measurements {
+    let mut world = world(limits(seed), UNKNOWN_HOST, seed).with_addresses(weights);
     let mut rng = StdRng::seed_from_u64(seed);
     for id in 0..domains * count {
         let domain = format!("domain{}.example", id % domains);
@@ -217,33 +218,33 @@ pub(super) fn addresses(weights: &[u32], domains: usize, count: usize, seed: u64
             world.messages.iter().filter_map(|message| message.sources.last()).filter(is_from_it).count();
         100.0 * (sent as f64 - share).abs() / share
     });
-    Measured { uneven: uneven.reduce(f64::max), faults: faults(&world), ..Measured::default() }
+    Measurements { uneven: uneven.reduce(f64::max), faults: faults(&world), ..Measurements::default() }
 }
 
 /// A pool of four addresses, and a receiver that greylists by address. `share` is the percentage of messages accepted
 /// at their second attempt.
-pub(super) fn greylisting_by_address(seed: u64) -> Measured {
+pub(super) fn greylisting_by_address(seed: u64) -> Measurements {
     let greylist = Some(Greylist { wait: minutes(1), by_source: true });
     let limits = HiddenLimits { greylist, ..limits(seed) };
-    let mut world = world(limits, UNKNOWN, seed).with_addresses(&[1; 4]);
+    let mut world = world(limits, UNKNOWN_HOST, seed).with_addresses(&[1; 4]);
     for id in 0..100_u64 {
         world.add_at(Duration::from_millis(id * 500), 1, "domain.example");
     }
     world.run_until(minutes(40));
     let second = world.messages.iter().filter(|message| message.offered == 2).count();
-    Measured {
+    Measurements {
         share: Some(100.0 * second as f64 / world.messages.len() as f64),
         p90: Some(wait(&world, &[1], 0.9)),
         faults: faults(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
 /// One recipient domain at a large receiver refuses by its own policy; other servers send to other domains there.
-pub(super) fn refusing_domain(seed: u64) -> Measured {
+pub(super) fn refusing_domain(seed: u64) -> Measurements {
     let reply = "550 5.7.1 Message rejected due to policy".to_owned();
     let limits = HiddenLimits { refused_domains: vec![("picky.example".to_owned(), reply)], ..limits(seed) };
-    let mut world = world(limits, LARGE, seed);
+    let mut world = world(limits, LARGE_HOST, seed);
     for id in 0..12_u64 {
         world.add_at(Duration::from_secs(30) + Duration::from_secs(id * 5), 1, "picky.example");
     }
@@ -252,20 +253,20 @@ pub(super) fn refusing_domain(seed: u64) -> Measured {
         world.add_at(Duration::from_secs(id), 2 + id as i64 % 4, &domain);
     }
     world.run_until(minutes(25));
-    Measured {
+    Measurements {
         p95: Some(wait(&world, &[2, 3, 4, 5], 0.95)),
         faults: twice_or_lost(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
 /// Many domains of a large receiver refuse the mail of one server for its reputation. Once everything seems to be
 /// refused, another server sends mail to the receiver's other domains.
-pub(super) fn refused_server(seed: u64) -> Measured {
+pub(super) fn refused_server(seed: u64) -> Measurements {
     let reply = "550 5.7.1 Message blocked due to the poor reputation of the sender".to_owned();
     let refused = (0..14).map(|number| (format!("picky{number}.example"), reply.clone())).collect();
     let limits = HiddenLimits { refused_domains: refused, ..limits(seed) };
-    let mut world = world(limits, LARGE, seed);
+    let mut world = world(limits, LARGE_HOST, seed);
     for id in 0..240_u64 {
         world.add_at(Duration::from_secs(5 * id), 1, &format!("picky{}.example", id % 14));
     }
@@ -273,23 +274,23 @@ pub(super) fn refused_server(seed: u64) -> Measured {
         world.add_at(minutes(5) + Duration::from_secs(10 * id), 2, &format!("domain{}.example", id % 7));
     }
     world.run_until(minutes(20));
-    Measured {
+    Measurements {
         p95: Some(wait(&world, &[2], 0.95)),
         refusals: Some(refused_between(&world, Duration::ZERO, minutes(20))),
         faults: twice_or_lost(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
 /// One domain at a large receiver accepts no more for now; other servers send to other domains there.
-pub(super) fn rate_limited_domain(seed: u64) -> Measured {
+pub(super) fn rate_limited_domain(seed: u64) -> Measurements {
     let replies = [
         "451 4.7.1 Sorry, hourly limit exceeded",
         "451 4.7.1 Too many messages for busy.example, hourly limit exceeded",
     ];
     let reply = replies[seed as usize % 2].to_owned();
     let limits = HiddenLimits { refused_domains: vec![("busy.example".to_owned(), reply)], ..limits(seed) };
-    let mut world = world(limits, LARGE, seed);
+    let mut world = world(limits, LARGE_HOST, seed);
     for id in 0..60_u64 {
         world.add_at(Duration::from_secs(30) + Duration::from_secs(id * 5), 1, "busy.example");
     }
@@ -298,49 +299,53 @@ pub(super) fn rate_limited_domain(seed: u64) -> Measured {
         world.add_at(Duration::from_secs(id), 2 + id as i64 % 4, &domain);
     }
     world.run_until(minutes(25));
-    Measured { p95: Some(wait(&world, &[2, 3, 4, 5], 0.95)), faults: faults(&world), ..Measured::default() }
+    Measurements {
+        p95: Some(wait(&world, &[2, 3, 4, 5], 0.95)),
+        faults: faults(&world),
+        ..Measurements::default()
+    }
 }
 
 /// One of four addresses is on a block list that the only domain of a small receiver uses.
-pub(super) fn listed_address(seed: u64) -> Measured {
+pub(super) fn listed_address(seed: u64) -> Measurements {
     let reply = "554 5.7.1 Service unavailable; Client host [192.0.2.2] blocked using zen.spamhaus.org";
     let limits = HiddenLimits { refused_sources: vec![(2, reply.to_owned())], ..limits(seed) };
-    let mut world = world(limits, UNKNOWN, seed).with_addresses(&[1; 4]);
+    let mut world = world(limits, UNKNOWN_HOST, seed).with_addresses(&[1; 4]);
     for id in 0..400_u64 {
         world.add_at(Duration::from_millis(id * 500), 1 + id as i64 % 3, "domain.example");
     }
     world.run_until(minutes(10));
-    Measured {
+    Measurements {
         refusals: Some(world.receivers[0].refused.len() as f64),
         p95: Some(wait(&world, &[1, 2, 3], 0.95)),
         faults: twice_or_lost(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
 /// For ten minutes, the host is down (`reply` is empty) or refuses connections with `reply`. `p90` is the time from the
 /// end of the outage until the first message is taken, in seconds.
-pub(super) fn outage(reply: &str, seed: u64) -> Measured {
+pub(super) fn outage(reply: &str, seed: u64) -> Measurements {
     let (from, to) = (minutes(2), minutes(12));
     let blocks = vec![BlockedTime { from, to, at: RefusedAt::Banner, reply: reply.to_owned() }];
-    let mut world = world(HiddenLimits { blocks, ..limits(seed) }, UNKNOWN, seed);
+    let mut world = world(HiddenLimits { blocks, ..limits(seed) }, UNKNOWN_HOST, seed);
     for id in 0..1_500_u64 {
         let domain = format!("domain{}.example", id % 30);
         world.add_at(Duration::from_secs(id), 1 + id as i64 % 2, &domain);
     }
     world.run_until(minutes(40));
-    Measured {
+    Measurements {
         p90: Some(first_accepted_after(&world, to)),
         unoffered: Some(unoffered(&world)),
         refusals: Some(refused_between(&world, from, to)),
         faults: faults(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
 /// The receiver blocks us for ten minutes. `p90` is the time from the end of the block until the first message is
 /// taken, in seconds.
-pub(super) fn block(seed: u64) -> Measured {
+pub(super) fn block(seed: u64) -> Measurements {
     let (from, to) = (minutes(2), minutes(12));
     let replies = [
         (
@@ -355,27 +360,27 @@ pub(super) fn block(seed: u64) -> Measured {
     ];
     let (at, reply) = replies[seed as usize % 3];
     let blocks = vec![BlockedTime { from, to, at, reply: reply.to_owned() }];
-    let mut world = world(HiddenLimits { blocks, ..limits(seed) }, LARGE, seed);
+    let mut world = world(HiddenLimits { blocks, ..limits(seed) }, LARGE_HOST, seed);
     for id in 0..1_500_u64 {
         let domain = format!("domain{}.example", id % 30);
         world.add_at(Duration::from_secs(id), 1 + id as i64 % 2, &domain);
     }
     world.run_until(minutes(40));
-    Measured {
+    Measurements {
         p90: Some(first_accepted_after(&world, to)),
         p95: Some(wait(&world, &[2], 0.95)),
         unoffered: Some(unoffered(&world)),
         refusals: Some(refused_between(&world, from, to)),
         faults: twice_or_lost(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
 /// Thirty domains at one provider, each with its own host, and mail of four servers.
 fn provider_of_domains(limits: HiddenLimits, seed: u64) -> World {
-    let mut world = world(limits, UNKNOWN, seed);
+    let mut world = world(limits, UNKNOWN_HOST, seed);
     for number in 0..30 {
-        let host = format!("domain{number}-example.{HOSTS_OF_DOMAINS}");
+        let host = format!("domain{number}-example.{HOST_SUFFIX_OF_DOMAINS}");
         world.hosts.insert(format!("domain{number}.example"), (0, host));
     }
     for id in 0..1_500_u64 {
@@ -386,42 +391,42 @@ fn provider_of_domains(limits: HiddenLimits, seed: u64) -> World {
 }
 
 /// The whole provider blocks us for ten minutes, at every one of its domains. `p90` is as in `block`.
-pub(super) fn provider_block(seed: u64) -> Measured {
+pub(super) fn provider_block(seed: u64) -> Measurements {
     let (from, to) = (minutes(2), minutes(12));
     let reply = "550 5.7.1 Unfortunately, messages from [192.0.2.25] weren't sent. Part of their network is on our block list (S3140)";
     let at = [RefusedAt::MailFrom, RefusedAt::RcptTo][seed as usize % 2];
     let blocks = vec![BlockedTime { from, to, at, reply: reply.to_owned() }];
     let mut world = provider_of_domains(HiddenLimits { blocks, ..limits(seed) }, seed);
     world.run_until(minutes(40));
-    Measured {
+    Measurements {
         p90: Some(first_accepted_after(&world, to)),
         unoffered: Some(unoffered(&world)),
         refusals: Some(refused_between(&world, from, to)),
         faults: twice_or_lost(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
 /// One domain of a provider refuses our address; mail to the others continues.
-pub(super) fn refusing_domain_of_provider(seed: u64) -> Measured {
+pub(super) fn refusing_domain_of_provider(seed: u64) -> Measurements {
     let reply = "550 5.7.1 Service unavailable, client host [192.0.2.25] blocked using a reputation list";
     let refused_domains = vec![("picky.example".to_owned(), reply.to_owned())];
     let mut world = provider_of_domains(HiddenLimits { refused_domains, ..limits(seed) }, seed);
-    world.hosts.insert("picky.example".to_owned(), (0, format!("picky-example.{HOSTS_OF_DOMAINS}")));
+    world.hosts.insert("picky.example".to_owned(), (0, format!("picky-example.{HOST_SUFFIX_OF_DOMAINS}")));
     for id in 0..60_u64 {
         world.add_at(Duration::from_secs(30 + id * 5), 5 + id as i64 % 3, "picky.example");
     }
     world.run_until(minutes(30));
-    Measured {
+    Measurements {
         p95: Some(wait(&world, &[1, 2, 3, 4], 0.95)),
         faults: twice_or_lost(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }
 
 /// A receiver that takes twenty seconds for each message. `share` is the used share of what ten connections can carry
 /// after the first three minutes; `p95` is the wait of mail to others.
-pub(super) fn tarpit(seed: u64) -> Measured {
+pub(super) fn tarpit(seed: u64) -> Measurements {
     let slow = HiddenLimits {
         connections_max: Some(10),
         connect_time: Duration::from_secs(2),
@@ -429,7 +434,7 @@ pub(super) fn tarpit(seed: u64) -> Measured {
         ..limits(seed)
     };
     let receivers = vec![HiddenReceiver::new(slow, START), HiddenReceiver::new(limits(seed), START)];
-    let mut world = World::new(receivers, UNKNOWN, seed);
+    let mut world = World::new(receivers, UNKNOWN_HOST, seed);
     backlog(&mut world, 400);
     for id in 0..600_u64 {
         let domain = format!("quick{}.example", id % 40);
@@ -445,11 +450,11 @@ pub(super) fn tarpit(seed: u64) -> Measured {
         .map(|message| message.sent_at.unwrap_or(world.now).since(message.added_at).as_secs_f64())
         .collect();
     waits.sort_by(f64::total_cmp);
-    Measured {
+    Measurements {
         share: Some(share(&world, minutes(3), minutes(12))),
         p95: Some(waits[waits.len() * 95 / 100]),
         unoffered: Some(unoffered(&world)),
         faults: faults(&world),
-        ..Measured::default()
+        ..Measurements::default()
     }
 }

@@ -6,11 +6,11 @@ use std::thread;
 use parking_lot::Mutex;
 
 /// Number of seeds; `cargo xtask bench pacing` sets it. Tests use fewer.
-const VARIABLE: &str = "POSTROAD_PACING_SEEDS";
+const SEEDS_VARIABLE: &str = "POSTROAD_PACING_SEEDS";
 
 /// Number of seeds that the benchmark wants; `None` in tests.
-pub(super) fn wanted() -> Option<u64> {
-    std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok())
+pub(super) fn bench_seed_count() -> Option<u64> {
+    std::env::var(SEEDS_VARIABLE).ok().and_then(|text| text.parse().ok())
 }
 
 /// Runs `play` with every seed. Returns the results in the order of the seeds.

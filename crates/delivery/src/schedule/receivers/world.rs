@@ -9,7 +9,7 @@ use std::time::Duration;
 use postroad_model::{BounceClass, DomainName, MessageId, PoolId, ServerId, SourceId, Status, Timestamp};
 use postroad_smtp::{Phase, Reply};
 use postroad_store::{DeliverySetup, Pool, SetupMark, Source, SourceCounts};
-use postroad_testkit::hidden_receiver::{HiddenReceiver, Offered, Refusal, RefusedAt};
+use postroad_testkit::hidden_receiver::{HiddenReceiver, OfferedMessage, Refusal, RefusedAt};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -281,7 +281,7 @@ impl World {
             }
             Event::Resolved(lane, key) => {
                 let route = self.route(&key);
-                self.schedule.resolved(lane, route, self.now);
+                self.schedule.on_resolved(lane, route, self.now);
             }
             Event::Ask(id, request) => self.ask(id, request),
             Event::Connected(id, job) => self.connected(id, job),
@@ -335,7 +335,7 @@ impl World {
                 let task = self.tasks.get_mut(&id).unwrap();
                 (task.connection, task.carried, task.opened_at) = (Some(number), 0, self.now);
                 let is_first = !std::mem::replace(&mut task.was_connected, true);
-                self.schedule.connected(task.path, task.attempt, is_first, self.now);
+                self.schedule.on_connected(task.path, task.attempt, is_first, self.now);
                 self.offer(id, job);
             }
             Err(refusal) => self.not_connected(id, *job, &refusal),
@@ -350,9 +350,9 @@ impl World {
         message.sources.push(job.source.id.0);
         let (sender, recipient) =
             (format!("news@sender{}.example", message.server), recipient(number, message));
-        let offered = Offered { id: number, sender: &sender, recipient: &recipient };
+        let offered = OfferedMessage { id: number, sender: &sender, recipient: &recipient };
         let receiver = &mut self.receivers[task.receiver];
-        let reply = receiver.message(task.connection.unwrap(), offered, self.now);
+        let reply = receiver.offer_message(task.connection.unwrap(), offered, self.now);
         let whole = receiver.limits().message_time;
         if reply.is_ok() {
             message.taken += 1;
@@ -365,7 +365,7 @@ impl World {
     fn close(&mut self, id: usize, ended_while: EndedWhile) {
         self.disconnect(id);
         let task = self.tasks.remove(&id).unwrap();
-        self.schedule.closed(task.path, ended_while, task.was_connected, self.now);
+        self.schedule.on_closed(task.path, ended_while, task.was_connected, self.now);
     }
 
     fn jittered(&mut self, time: Duration) -> Duration {
@@ -414,12 +414,12 @@ fn entry(server: i64, message: usize, due_at: Timestamp) -> Entry {
         attempts: 0,
         chosen_pool: None,
         source: None,
-        greylisted: None,
-        announce_at: None,
+        greylisting: None,
+        delay_notice_at: None,
         was_tried_before_claim: false,
         was_aborted: false,
-        begun: false,
-        work: None,
+        is_begun: false,
+        loaded_message: None,
     }
 }
 
@@ -428,7 +428,7 @@ impl World {
     fn not_connected(&mut self, id: usize, job: Job, refusal: &Refusal) {
         let task = &self.tasks[&id];
         let (path, attempt, was_connected) = (task.path, task.attempt, task.was_connected);
-        self.schedule.attempt_ended(path, attempt, self.now);
+        self.schedule.on_attempt_ended(path, attempt, self.now);
         let reply = (!refusal.reply.is_empty()).then(|| smtp_reply(&refusal.reply));
         let class = if reply.is_some() { BounceClass::Policy } else { BounceClass::Other };
         let failed = FailedConnection {
@@ -480,7 +480,7 @@ impl World {
         let attempt = Attempt {
             entry: job.entry.clone(),
             domain: job.lane.domain.clone(),
-            work: None,
+            loaded_message: None,
             peer: Peer::default(),
             source: job.counted_source(),
             ip_pool: None,
@@ -510,7 +510,7 @@ impl World {
 
     fn put_back(&mut self, job: Job) {
         if let Some(source) = job.counted_source() {
-            self.schedule.settled(&source, false);
+            self.schedule.on_settled(&source, false);
         }
         self.schedule.put_back(job.lane, job.entry, self.now);
     }

@@ -91,7 +91,7 @@ impl SuppressionCommand {
             Self::Remove { address, server } => app.remove_suppression(&server, address).await,
             Self::List { server, reason, limit } => app.show_suppressions(&server, reason, limit).await,
             Self::Import { server, items, .. } => app.import_suppressions(&server, &items).await,
-            Self::Export { server, after, .. } => app.export_page(&server, after).await,
+            Self::Export { server, after, .. } => app.export_suppressions_page(&server, after).await,
         }
     }
 }

@@ -45,9 +45,13 @@ async fn refusals_are_counted_by_bounce_class_and_source_address(engine: Engine)
     let question = json!({"dimensions": ["bounce_class", "source_ip"],
                               "filters": {"recipient_provider": "microsoft_consumer"}});
     let answer = call_analytics(&world, TIMESERIES, &question).await;
-    let by = ["bounce_class", "source_ip"];
-    assert_eq!(sums(&answer, by, "hard_fail"), [(json!("bad_mailbox"), source_ip.clone(), 2)], "{answer:#}");
-    assert_eq!(sums(&answer, by, "sent"), [(Value::Null, source_ip.clone(), 1)], "{answer:#}");
+    let dimensions = ["bounce_class", "source_ip"];
+    assert_eq!(
+        sums(&answer, dimensions, "hard_fail"),
+        [(json!("bad_mailbox"), source_ip.clone(), 2)],
+        "{answer:#}"
+    );
+    assert_eq!(sums(&answer, dimensions, "sent"), [(Value::Null, source_ip.clone(), 1)], "{answer:#}");
 
     let top = call_analytics(&world, TOP, &json!({"dimension": "bounce_class", "metric": "hard_fail"})).await;
     let items: Vec<_> =

@@ -1,9 +1,9 @@
 //! Analytics from outside: counts match what was sent, and each server sees only its own.
 
 mod attempts;
-mod facts;
 mod numbers;
 mod parameters;
+mod recipient_actions;
 mod retention;
 
 use postroad_testkit::eventually;

@@ -62,8 +62,11 @@ async fn numbers_are_those_of_the_mail(engine: Engine) {
 
     let tagged = call_analytics(&world, SUMMARY, &json!({"tag": "welcome"})).await;
     assert_eq!((&tagged["accepted"], &tagged["sent"]), (&json!(1), &json!(1)));
-    let of_nobody = call_analytics(&world, SUMMARY, &json!({"domain": "other.example"})).await;
-    assert_eq!((&of_nobody["accepted"], &of_nobody["rates"]["delivery_rate"]), (&json!(0), &Value::Null));
+    let without_messages = call_analytics(&world, SUMMARY, &json!({"domain": "other.example"})).await;
+    assert_eq!(
+        (&without_messages["accepted"], &without_messages["rates"]["delivery_rate"]),
+        (&json!(0), &Value::Null)
+    );
 
     let by_provider = call_analytics(
         &world,

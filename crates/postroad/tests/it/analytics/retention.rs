@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::until_counted;
 use crate::world::{Engine, MESSAGE, World, both_engines, good, good_but};
 
-const OFTEN: (&str, &str) = ("POSTROAD_RETENTION_CHECK_EVERY", "100ms");
+const FREQUENT_SWEEPS: (&str, &str) = ("POSTROAD_RETENTION_CHECK_EVERY", "100ms");
 
 async fn update(world: &World, retention: Value) -> Value {
     let answer = world.call("/api/v1/server/update", &json!({ "retention": retention })).await;
@@ -17,11 +17,11 @@ async fn update(world: &World, retention: Value) -> Value {
     answer["data"]["retention"].clone()
 }
 
-/// Waits until `is_so` holds for the answer about a message.
-async fn until_message(world: &World, id: i64, is_so: impl Fn(&Value) -> bool) -> Value {
+/// Waits until `condition` is true for the answer about a message.
+async fn until_message(world: &World, id: i64, condition: impl Fn(&Value) -> bool) -> Value {
     eventually(async || {
         let answer = world.call(MESSAGE, &json!({"id": id, "_expansions": true})).await;
-        if is_so(&answer) {
+        if condition(&answer) {
             return Ok(answer["data"].clone());
         }
         Err(format!("{answer:#}\n{}", world.daemon.stderr_text()))
@@ -32,7 +32,7 @@ async fn until_message(world: &World, id: i64, is_so: impl Fn(&Value) -> bool) -
 both_engines!(a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers);
 
 async fn a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers(engine: Engine) {
-    let world = World::start_with(engine, &[OFTEN]);
+    let world = World::start_with(engine, &[FREQUENT_SWEEPS]);
     let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
     world.admin(&["server", "create", "other", "--account", "dev"]);
     world.admin(&["domain", "create", "other.test", "--server", "other"]);
@@ -70,15 +70,15 @@ async fn a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers(engi
     world.until_status(last, "Sent").await;
     assert!(world.expanded(scheduled).await["raw_message"].is_string());
     let their_id = &theirs["data"]["messages"].as_object().unwrap().values().next().unwrap()["id"];
-    let kept = world.call_as(&key, MESSAGE, &json!({"id": their_id, "_expansions": true})).await;
-    assert!(kept["data"]["raw_message"].is_string(), "{kept:#}");
+    let their_message = world.call_as(&key, MESSAGE, &json!({"id": their_id, "_expansions": true})).await;
+    assert!(their_message["data"]["raw_message"].is_string(), "{their_message:#}");
 }
 
 /// Retention of the installation. With it, PostgreSQL removes whole weeks, which no test can wait for; tests of the store
 /// move the clock instead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_bodies_are_removed_and_scheduled_messages_stay() {
-    let envs = [("POSTROAD_RETENTION_BODIES", "1s"), OFTEN];
+    let envs = [("POSTROAD_RETENTION_BODIES", "1s"), FREQUENT_SWEEPS];
     let world = World::start_with(Engine::Sqlite, &envs);
     let id = world.accepted_id(&good()).await;
     world.until_status(id, "Sent").await;
@@ -103,7 +103,7 @@ async fn old_bodies_are_removed_and_scheduled_messages_stay() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_messages_go_with_their_events_and_stay_counted() {
-    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_RETENTION_MESSAGES", "1s"), OFTEN]);
+    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_RETENTION_MESSAGES", "1s"), FREQUENT_SWEEPS]);
     let id = world.accepted_id(&good()).await;
     let gone = until_message(&world, id, |answer| answer["status"] == "error").await;
     assert_eq!((&gone["code"], &gone["id"]), (&json!("MessageNotFound"), &json!(id)));

@@ -22,7 +22,7 @@ fn batch(number: usize, mode: &str) -> Value {
 }
 
 /// Number of stored messages of a batch.
-async fn count(world: &World, number: usize) -> usize {
+async fn count_stored(world: &World, number: usize) -> usize {
     let (mut count, mut cursor) = (0, Value::Null);
     loop {
         let request = json!({"tag": format!("batch {number}"), "limit": 500, "cursor": cursor});
@@ -50,22 +50,22 @@ async fn an_atomic_batch_survives_kill_9_whole_or_not_at_all(world: World) {
 
 async fn kill_in_the_middle(mut world: World, mode: &'static str) {
     let url = world.daemon.ready()["url"].as_str().unwrap().to_owned();
-    let (answered, mut answers) = tokio::sync::mpsc::unbounded_channel();
+    let (answer_sender, mut answers) = tokio::sync::mpsc::unbounded_channel();
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..4 {
-        let (client, key, answered) = (Client::new(&url), world.key.clone(), answered.clone());
+        let (client, key, answer_sender) = (Client::new(&url), world.key.clone(), answer_sender.clone());
         callers.spawn(async move {
             for number in (caller..BATCHES).step_by(4) {
                 let Ok(reply) = client.post_json(BATCH, Some(&key), &batch(number, mode)).await else {
                     return;
                 };
                 if reply.status == 200 {
-                    let _ = answered.send((number, reply.json()));
+                    let _ = answer_sender.send((number, reply.json()));
                 }
             }
         });
     }
-    drop(answered);
+    drop(answer_sender);
     let mut acknowledged: Vec<(usize, Value)> = Vec::new();
     while acknowledged.len() < 6 {
         acknowledged.extend(tokio::time::timeout(Duration::from_mins(1), answers.recv()).await.unwrap());
@@ -79,7 +79,7 @@ async fn kill_in_the_middle(mut world: World, mode: &'static str) {
     world.restart();
     let mut stored = BTreeSet::new();
     for number in 0..BATCHES {
-        let count = count(&world, number).await;
+        let count = count_stored(&world, number).await;
         assert!(count == 0 || count == MESSAGES, "{count} messages of batch {number} are stored");
         if count == MESSAGES {
             stored.insert(number);
@@ -106,7 +106,7 @@ async fn kill_in_the_middle(mut world: World, mode: &'static str) {
             stored.contains(&number),
             "batch {number}: {again}"
         );
-        assert_eq!(count(&world, number).await, MESSAGES, "batch {number}");
+        assert_eq!(count_stored(&world, number).await, MESSAGES, "batch {number}");
         if number % 8 == 0 || !acknowledged.iter().any(|(known, _)| *known == number) {
             for at in [0, MESSAGES / 2, MESSAGES - 1] {
                 let id = id_of(&again["data"]["results"][at]);

@@ -8,7 +8,7 @@ use postroad_testkit::http::Client;
 use postroad_testkit::random_bytes;
 use serde_json::{Value, json};
 
-use super::{BATCH, batch_to, defaults, done, id_of};
+use super::{BATCH, batch_to, defaults, id_of, send_batch};
 use crate::limits::create_other_server;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
@@ -35,7 +35,7 @@ async fn templates_of_a_batch_share_a_budget_of_work(world: World) {
     let message = |number: usize| json!({"to": [format!("r{number}@example.net")], "template": {"alias": "costly", "model": {"name": number}}});
     let messages: Vec<Value> = (0..100).map(message).collect();
     let batch = json!({"defaults": {"from": "shop@example.test"}, "messages": messages});
-    let made = done(&world, &batch).await;
+    let made = send_batch(&world, &batch).await;
     let results = made["results"].as_array().unwrap();
     assert!(made["accepted"].as_u64().is_some_and(|accepted| (20..100).contains(&accepted)), "{made}");
     assert_eq!(results[0]["status"], "accepted", "{}", results[0]);
@@ -44,7 +44,7 @@ async fn templates_of_a_batch_share_a_budget_of_work(world: World) {
     assert!(refused.to_string().contains("of this batch would take too much work"), "{refused}");
     // The next batch has its own budget of work.
     let again = json!({"defaults": {"from": "shop@example.test"}, "messages": [message(0)]});
-    assert_eq!(done(&world, &again).await["accepted"], 1);
+    assert_eq!(send_batch(&world, &again).await["accepted"], 1);
 }
 
 async fn a_batch_has_500_messages_at_most(world: World) {
@@ -63,7 +63,7 @@ async fn a_batch_has_500_messages_at_most(world: World) {
         "{answer}"
     );
     batch["mode"] = json!("independent");
-    let made = done(&world, &batch).await;
+    let made = send_batch(&world, &batch).await;
     assert_eq!(made["accepted"], 100, "the same mailbox in `to` and `cc` is one recipient: {made}");
     for results in [&answer["data"]["results"], &made["results"]] {
         assert_eq!(results.as_array().unwrap().len(), 103);
@@ -103,7 +103,7 @@ async fn large_messages_of_a_batch_are_stored_whole(world: World) {
             let data = STANDARD.encode(random_bytes(bytes));
             json!({"to": [format!("r{number}@example.net")], "attachments": [{"name": "a.bin", "data": data}]})
         }).collect();
-    let data = done(&world, &json!({"defaults": defaults(), "messages": messages})).await;
+    let data = send_batch(&world, &json!({"defaults": defaults(), "messages": messages})).await;
     assert_eq!(data["accepted"], messages.len());
     for at in [0, 1, 2, 111] {
         let stored = world.expanded(id_of(&data["results"][at])).await;

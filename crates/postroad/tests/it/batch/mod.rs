@@ -22,8 +22,8 @@ pub(crate) fn batch_to(addresses: impl IntoIterator<Item = String>) -> Value {
     json!({"defaults": defaults(), "messages": messages})
 }
 
-/// The `data` of a batch that has to succeed.
-pub(crate) async fn done(world: &World, batch: &Value) -> Value {
+/// Sends a batch, which succeeds; returns the `data` of the answer.
+pub(crate) async fn send_batch(world: &World, batch: &Value) -> Value {
     let answer = world.call(BATCH, batch).await;
     assert_eq!(answer["status"], "success", "{answer}");
     answer["data"].clone()

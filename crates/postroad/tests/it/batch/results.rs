@@ -3,12 +3,12 @@
 use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
-use super::{BATCH, batch_to, defaults, done, id_of};
-use crate::delivery::inbox::wait_for;
+use super::{BATCH, batch_to, defaults, id_of, send_batch};
+use crate::delivery::inbox::wait_for_mail_to;
 use crate::world::{World, both_engines};
 
 /// Positions of the bad messages, and the codes of their errors.
-const BAD: [(usize, &str); 7] = [
+const BAD_MESSAGES: [(usize, &str); 7] = [
     (0, "NoRecipients"),
     (71, "NoContent"),
     (142, "UnauthenticatedFromAddress"),
@@ -19,7 +19,7 @@ const BAD: [(usize, &str); 7] = [
 ];
 
 /// 500 messages, seven of them bad, each in another way.
-fn batch() -> Value {
+fn batch_with_bad_messages() -> Value {
     let mut batch = batch_to((0..500).map(|number| format!("r{number}@example.net")));
     let many: Vec<String> = (0..51).map(|number| format!("m{number}@example.net")).collect();
     let bad = [
@@ -31,7 +31,7 @@ fn batch() -> Value {
         json!(17),
         json!({"to": many}),
     ];
-    for ((at, _), message) in BAD.iter().zip(bad) {
+    for ((at, _), message) in BAD_MESSAGES.iter().zip(bad) {
         batch["messages"][*at] = message;
     }
     batch
@@ -51,7 +51,7 @@ async fn until_caught(world: &World, wanted: usize) {
 }
 
 fn assert_errors(results: &[Value]) {
-    for (at, code) in BAD {
+    for (at, code) in BAD_MESSAGES {
         assert_eq!((&results[at]["status"], &results[at]["error"]["code"]), (&json!("error"), &json!(code)));
     }
     let pointers: Vec<&Value> = [&results[213], &results[355]]
@@ -65,7 +65,7 @@ fn assert_errors(results: &[Value]) {
 }
 
 both_engines!(
-    the_good_ones_of_500_messages_are_accepted,
+    good_messages_of_a_batch_are_accepted_beside_bad_ones,
     an_atomic_batch_with_a_bad_message_accepts_none,
     unknown_fields_are_reported_once_with_a_count_of_messages,
     a_batch_repeated_with_its_idempotency_key_gets_the_same_bytes,
@@ -73,31 +73,31 @@ both_engines!(
     invalid_batches_are_reported_with_a_pointer
 );
 
-async fn the_good_ones_of_500_messages_are_accepted(world: World) {
-    let data = done(&world, &batch()).await;
+async fn good_messages_of_a_batch_are_accepted_beside_bad_ones(world: World) {
+    let data = send_batch(&world, &batch_with_bad_messages()).await;
     assert_eq!((&data["accepted"], &data["rejected"]), (&json!(493), &json!(7)));
     assert!(data["batch_id"].as_i64().is_some_and(|id| id > 0 && id < 1 << 53), "{}", data["batch_id"]);
     let results = data["results"].as_array().unwrap();
     assert_eq!(results.len(), 500);
     for (at, result) in results.iter().enumerate() {
         assert_eq!(result["index"], at);
-        if BAD.iter().all(|(bad, _)| *bad != at) {
+        if BAD_MESSAGES.iter().all(|(bad, _)| *bad != at) {
             assert_eq!(result["status"], "accepted", "{result}");
             assert!(result["messages"][format!("r{at}@example.net")]["token"].is_string(), "{result}");
         }
     }
     assert_errors(results);
-    wait_for(&world, "r498@example.net").await;
+    wait_for_mail_to(&world, "r498@example.net").await;
     world.until_status(id_of(&results[498]), "Sent").await;
     until_caught(&world, 493).await;
     // This later message is the 494th: nobody got two copies, and no bad message was sent.
-    done(&world, &batch_to(["last@example.net".to_owned()])).await;
-    wait_for(&world, "last@example.net").await;
+    send_batch(&world, &batch_to(["last@example.net".to_owned()])).await;
+    wait_for_mail_to(&world, "last@example.net").await;
     assert_eq!(count_caught(&world).await, 494);
 }
 
 async fn an_atomic_batch_with_a_bad_message_accepts_none(world: World) {
-    let mut atomic = batch();
+    let mut atomic = batch_with_bad_messages();
     atomic["mode"] = json!("atomic");
     let answer = world.call_with(BATCH, &[("Idempotency-Key", "k")], &atomic).await;
     assert_eq!((&answer["status"], &answer["data"]["code"]), (&json!("error"), &json!("BatchRejected")));
@@ -112,15 +112,15 @@ async fn an_atomic_batch_with_a_bad_message_accepts_none(world: World) {
     let mut at = 0;
     messages.retain(|_| {
         at += 1;
-        BAD.iter().all(|(bad, _)| *bad != at - 1)
+        BAD_MESSAGES.iter().all(|(bad, _)| *bad != at - 1)
     });
     let answer = world.call_with(BATCH, &[("Idempotency-Key", "k")], &atomic).await;
     assert_eq!((&answer["status"], &answer["data"]["accepted"]), (&json!("success"), &json!(493)));
     assert_eq!(answer["flags"], json!({}));
-    wait_for(&world, "r498@example.net").await;
+    wait_for_mail_to(&world, "r498@example.net").await;
     until_caught(&world, 493).await;
-    done(&world, &batch_to(["last@example.net".to_owned()])).await;
-    wait_for(&world, "last@example.net").await;
+    send_batch(&world, &batch_to(["last@example.net".to_owned()])).await;
+    wait_for_mail_to(&world, "last@example.net").await;
     assert_eq!(count_caught(&world).await, 494);
 }
 
@@ -175,7 +175,7 @@ async fn a_messages_own_fields_override_the_defaults(world: World) {
             {"to": ["b@example.net"], "subject": "Own", "tag": null, "headers": {"X-Two": "2"}, "metadata": {}},
         ],
     });
-    let data = done(&world, &batch).await;
+    let data = send_batch(&world, &batch).await;
     let all = world.expanded(id_of(&data["results"][0])).await;
     let own = world.expanded(id_of(&data["results"][1])).await;
     let details = |message: &Value| {
@@ -215,6 +215,6 @@ async fn invalid_batches_are_reported_with_a_pointer(world: World) {
     }
     let keyed =
         json!({"defaults": defaults(), "messages": [{"to": ["a@example.net"], "idempotency_key": "k"}]});
-    let data = done(&world, &keyed).await;
+    let data = send_batch(&world, &keyed).await;
     assert_eq!(data["results"][0]["error"]["errors"][0]["pointer"], "/messages/0/idempotency_key");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_model::{Clock, SystemClock};
 use serde_json::{Value, json};
 
-use super::{BATCH, batch_to, defaults, done, id_of};
+use super::{BATCH, batch_to, defaults, id_of, send_batch};
 use crate::world::{World, both_engines};
 
 both_engines!(
@@ -22,7 +22,7 @@ async fn suppressed_scheduled_and_templated_messages_are_treated_as_single_sends
     let suppressed = json!({"address": "gone@example.net", "reason": "hard_bounce"});
     assert_eq!(world.call("/api/v1/suppressions/add", &suppressed).await["status"], "success");
     let later = SystemClock.now().plus(Duration::from_hours(1)).to_rfc3339();
-    let data = done(&world, &json!({
+    let data = send_batch(&world, &json!({
             "defaults": {"from": "shop@example.test", "template": {"alias": "hello", "model": {"name": "you"}}},
             "messages": [
                 {"to": ["a@example.net"]},
@@ -52,7 +52,7 @@ async fn suppressed_scheduled_and_templated_messages_are_treated_as_single_sends
 
 async fn the_hourly_limit_counts_the_messages_of_a_batch(world: World) {
     world.admin(&["server", "set-hourly-limit", "dev", "3"]);
-    let data = done(&world, &batch_to((0..5).map(|number| format!("r{number}@example.net")))).await;
+    let data = send_batch(&world, &batch_to((0..5).map(|number| format!("r{number}@example.net")))).await;
     for (at, status) in ["Sent", "Sent", "Sent", "Held", "Held"].into_iter().enumerate() {
         world.until_status(id_of(&data["results"][at]), status).await;
     }

@@ -9,7 +9,7 @@ use super::outside::{Outside, to};
 use super::tls_demands::Authorities;
 use crate::world::{Engine, World, both_engines};
 
-const TRUSTED: (&str, &str) = ("POSTROAD_DNS_DNSSEC", "loopback");
+const TRUSTED_RESOLVER: (&str, &str) = ("POSTROAD_DNS_DNSSEC", "loopback");
 /// Slow retries, so that they do not use up the connections per minute that a site gets.
 const SLOW_RETRIES: (&str, &str) = ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s");
 
@@ -34,7 +34,7 @@ fn site(
 }
 
 /// Sends to the domain and waits for the delivery; returns it.
-async fn delivered(world: &World, domain: &str) -> Value {
+async fn send_until_delivered(world: &World, domain: &str) -> Value {
     let id = world.accepted_id(&to(&format!("ann@{domain}"))).await;
     let deliveries = world.until_status(id, "Sent").await;
     deliveries.last().cloned().expect("it was sent")
@@ -42,7 +42,7 @@ async fn delivered(world: &World, domain: &str) -> Value {
 
 /// Sends to the domain; asserts that the message is deferred and that the host saw nothing of it. Returns the first
 /// attempt.
-async fn deferred(world: &World, domain: &str, peer: &SmtpPeer) -> Value {
+async fn send_until_deferred(world: &World, domain: &str, peer: &SmtpPeer) -> Value {
     let id = world.accepted_id(&to(&format!("ann@{domain}"))).await;
     let deliveries = world.until_deliveries(id, 2).await;
     assert!(deliveries.iter().all(|delivery| delivery["status"] == "SoftFail"), "{deliveries:#?}");
@@ -66,12 +66,12 @@ async fn a_certificate_that_the_records_vouch_for_is_good_and_another_is_not(eng
     let other = TestCertificate::for_names(&["mx.wrong.example"]);
     let good = site(&outside, "good.example", (3, 1, 1), &odd, &odd);
     let wrong = site(&outside, "wrong.example", (3, 1, 1), &odd, &other);
-    let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
-    let delivery = delivered(&world, "good.example").await;
+    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOW_RETRIES]);
+    let delivery = send_until_delivered(&world, "good.example").await;
     assert_eq!(delivery["tls_policy"], "dane", "{delivery}");
     assert_eq!(delivery["sent_with_ssl"], true);
     assert!(good.messages()[0].is_encrypted);
-    let delivery = deferred(&world, "wrong.example", &wrong).await;
+    let delivery = send_until_deferred(&world, "wrong.example", &wrong).await;
     assert_eq!(delivery["tls_policy"], "dane");
     assert_details(&delivery, "the certificate does not match the TLSA records of the host");
     assert_details(&delivery, "is demanded by DANE");
@@ -88,9 +88,9 @@ async fn all_selectors_and_matching_types_of_both_usages_are_understood() {
         let certificate = TestCertificate::for_names(&[&format!("mx.{domain}")]).with_authority_in_chain();
         peers.push(site(&outside, &domain, kind, &certificate, &certificate));
     }
-    let world = outside.start(Engine::Sqlite, &[TRUSTED]);
+    let world = outside.start(Engine::Sqlite, &[TRUSTED_RESOLVER]);
     for (number, kind) in kinds.into_iter().enumerate() {
-        let delivery = delivered(&world, &format!("kind{number}.example")).await;
+        let delivery = send_until_delivered(&world, &format!("kind{number}.example")).await;
         assert_eq!(delivery["tls_policy"], "dane", "{kind:?}: {delivery}");
     }
 }
@@ -108,13 +108,13 @@ async fn an_authority_in_a_tlsa_record_vouches_only_for_its_certificates_for_the
     let other_name = site(&outside, "name.example", kind, &stranger, &stranger);
     let expired = site(&outside, "old.example", kind, &old, &old);
     let unsigned = site(&outside, "forged.example", kind, &one, &forged);
-    let world = outside.start(Engine::Sqlite, &[TRUSTED, SLOW_RETRIES]);
+    let world = outside.start(Engine::Sqlite, &[TRUSTED_RESOLVER, SLOW_RETRIES]);
     assert_details(
-        &deferred(&world, "name.example", &other_name).await,
+        &send_until_deferred(&world, "name.example", &other_name).await,
         "the certificate is not for this host",
     );
-    assert_details(&deferred(&world, "old.example", &expired).await, "expired");
-    assert_details(&deferred(&world, "forged.example", &unsigned).await, "is demanded by DANE");
+    assert_details(&send_until_deferred(&world, "old.example", &expired).await, "expired");
+    assert_details(&send_until_deferred(&world, "forged.example", &unsigned).await, "is demanded by DANE");
 }
 
 both_engines!(a_host_without_tls_or_with_hidden_records_gets_nothing);
@@ -127,12 +127,12 @@ async fn a_host_without_tls_or_with_hidden_records_gets_nothing(engine: Engine) 
     outside.dns.fail_type(&tlsa, RecordType::TLSA, Failure::ServFail);
     outside.dns.tlsa("mx.plain.example", outside.port(), (3, 1, 1), &certificate.tlsa((3, 1, 1)));
     let plain = outside.site("plain.example", Script::new());
-    let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
-    let delivery = deferred(&world, "bogus.example", &bogus).await;
+    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOW_RETRIES]);
+    let delivery = send_until_deferred(&world, "bogus.example", &bogus).await;
     assert_details(&delivery, "not known whether DANE protects the host");
     assert_eq!(delivery["bounce_class"], "dns");
     assert!(bogus.connections().is_empty(), "it is not even dialled");
-    let delivery = deferred(&world, "plain.example", &plain).await;
+    let delivery = send_until_deferred(&world, "plain.example", &plain).await;
     assert_details(&delivery, "TLS is required and the server does not offer it");
 }
 
@@ -147,8 +147,8 @@ async fn the_next_host_is_tried_if_the_first_cannot_be_trusted() {
     let script = || Script::new().with_tls(PeerTls::With(certificate.clone()));
     let (first, second) =
         (outside.host("mx1.two.example", script()), outside.host("mx2.two.example", script()));
-    let world = outside.start(Engine::Sqlite, &[TRUSTED]);
-    assert_eq!(delivered(&world, "two.example").await["mx"], "mx2.two.example");
+    let world = outside.start(Engine::Sqlite, &[TRUSTED_RESOLVER]);
+    assert_eq!(send_until_delivered(&world, "two.example").await["mx"], "mx2.two.example");
     assert_eq!((first.messages().len(), second.messages().len()), (0, 1));
 }
 
@@ -161,10 +161,10 @@ async fn records_that_cannot_be_used_demand_tls_with_any_certificate(engine: Eng
     let _web = site(&outside, "web.example", (1, 1, 1), &certificate, &certificate);
     outside.dns.tlsa("mx.plain.example", outside.port(), (0, 0, 1), &[7; 32]);
     let plain = outside.site("plain.example", Script::new());
-    let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
-    let delivery = delivered(&world, "web.example").await;
+    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOW_RETRIES]);
+    let delivery = send_until_delivered(&world, "web.example").await;
     assert_eq!((&delivery["tls_policy"], &delivery["sent_with_ssl"]), (&json!("dane_encrypt"), &json!(true)));
-    assert_details(&deferred(&world, "plain.example", &plain).await, "TLS is demanded by DANE");
+    assert_details(&send_until_deferred(&world, "plain.example", &plain).await, "TLS is demanded by DANE");
 }
 
 both_engines!(unsigned_answers_change_nothing);
@@ -179,9 +179,9 @@ async fn unsigned_answers_change_nothing(engine: Engine) {
     outside.dns.mx("customer.example", 10, "mx.signed.example").unsigned("customer.example");
     let _records = site(&outside, "records.example", kind, &other, &presented);
     outside.dns.unsigned("unsigned.example").unsigned("_tcp.mx.records.example");
-    let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
+    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOW_RETRIES]);
     for domain in ["unsigned.example", "customer.example", "records.example"] {
-        let delivery = delivered(&world, domain).await;
+        let delivery = send_until_delivered(&world, domain).await;
         assert_eq!(delivery["tls_policy"], Value::Null, "{domain}: {delivery}");
     }
     // The same host for a signed domain: the connection for the unsigned domain is not reused.
@@ -199,7 +199,7 @@ async fn without_a_trusted_resolver_tlsa_records_are_not_looked_up() {
     let other = TestCertificate::self_signed(&["whoever.example"]);
     let _peer = site(&outside, "any.example", (3, 1, 1), &other, &presented);
     let world = outside.start(Engine::Sqlite, &[]);
-    assert_eq!(delivered(&world, "any.example").await["tls_policy"], Value::Null);
+    assert_eq!(send_until_delivered(&world, "any.example").await["tls_policy"], Value::Null);
     let tlsa = format!("_{}._tcp.mx.any.example", outside.port());
     assert_eq!(outside.dns.questions(&tlsa, RecordType::TLSA), 0);
 }
@@ -223,14 +223,14 @@ async fn dane_wins_over_mta_sts() {
     let authorities = Authorities::of(&[&web, &trusted]);
     let port = policies.address().port().to_string();
     let envs = [
-        TRUSTED,
+        TRUSTED_RESOLVER,
         SLOW_RETRIES,
         ("POSTROAD_DELIVERY_CA_FILE", authorities.path()),
         ("POSTROAD_DELIVERY_MTA_STS_PORT", port.as_str()),
     ];
     let world = outside.start(Engine::Sqlite, &envs);
-    assert_details(&deferred(&world, "wrong.example", &wrong).await, "is demanded by DANE");
-    assert_eq!(delivered(&world, "right.example").await["tls_policy"], "dane");
+    assert_details(&send_until_deferred(&world, "wrong.example", &wrong).await, "is demanded by DANE");
+    assert_eq!(send_until_delivered(&world, "right.example").await["tls_policy"], "dane");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -238,7 +238,7 @@ async fn the_timeline_shows_the_records() {
     let outside = validating_outside();
     let certificate = TestCertificate::self_signed(&["whoever.example"]);
     let _peer = site(&outside, "good.example", (3, 1, 1), &certificate, &certificate);
-    let world = outside.start(Engine::Sqlite, &[TRUSTED]);
+    let world = outside.start(Engine::Sqlite, &[TRUSTED_RESOLVER]);
     let id = world.accepted_id(&to("ann@good.example")).await;
     world.until_status(id, "Sent").await;
     let timeline = world.call("/api/v1/messages/timeline", &json!({ "id": id })).await;

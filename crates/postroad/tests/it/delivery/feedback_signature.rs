@@ -25,7 +25,7 @@ fn signatures(world: &World, message: &str) -> (Vec<String>, Vec<bool>) {
     (signatures.map(domain).collect(), dkim_verifier::verify(message.as_bytes(), &records))
 }
 
-fn header<'a>(message: &'a str, name: &str) -> Vec<&'a str> {
+fn header_values<'a>(message: &'a str, name: &str) -> Vec<&'a str> {
     let head = message.split("\r\n\r\n").next().unwrap();
     let start = format!("{name}: ");
     head.split("\r\n").filter_map(|line| line.strip_prefix(start.as_str())).collect()
@@ -58,21 +58,21 @@ async fn only_receivers_that_report_to_signers_get_the_installations_signature(e
     let reported = text(&reporting.messages()[0]);
     for message in &usual {
         assert_eq!(signatures(&world, message), (vec!["example.test".to_owned()], vec![true]), "{message}");
-        assert!(header(message, "CFBL-Address").is_empty(), "nobody signs for our address: {message}");
+        assert!(header_values(message, "CFBL-Address").is_empty(), "nobody signs for our address: {message}");
     }
     let both = vec!["example.test".to_owned(), "postroad.localhost".to_owned()];
     assert_eq!(signatures(&world, &reported), (both, vec![true, true]), "{reported}");
-    assert_eq!(header(&reported, "CFBL-Address"), ["fbl@postroad.localhost; report=arf"]);
+    assert_eq!(header_values(&reported, "CFBL-Address"), ["fbl@postroad.localhost; report=arf"]);
 
-    let ids = header(&reported, "Feedback-ID");
-    assert_eq!(header(&reported, "CFBL-Feedback-ID"), ids, "RFC 9477: beside the address");
-    assert!(header(&usual[0], "CFBL-Feedback-ID").is_empty());
+    let ids = header_values(&reported, "Feedback-ID");
+    assert_eq!(header_values(&reported, "CFBL-Feedback-ID"), ids, "RFC 9477: beside the address");
+    assert!(header_values(&usual[0], "CFBL-Feedback-ID").is_empty());
     let fields: Vec<&str> = ids[0].split(':').collect();
     let [campaign, server, account, installation] = fields[..] else { panic!("{ids:?}") };
     assert_eq!(campaign, "Wel_come_1");
     assert!(server.starts_with('s') && account.starts_with('a'), "{ids:?}");
     assert!((5..=15).contains(&installation.len()), "{ids:?}");
-    assert_eq!(header(&usual[0], "Feedback-ID"), ids);
+    assert_eq!(header_values(&usual[0], "Feedback-ID"), ids);
     // The signatures break if somebody adds a second Feedback-ID, or changes a header for feedback.
     let second = format!("Feedback-ID: x:y:z:other\r\n{reported}");
     assert_eq!(signatures(&world, &second).1, [false, false]);
@@ -82,7 +82,7 @@ async fn only_receivers_that_report_to_signers_get_the_installations_signature(e
     assert_eq!(signatures(&world, &renamed).1, [false, false]);
     // Each copy has its own identifier.
     let own: std::collections::HashSet<&str> =
-        usual.iter().chain([&reported]).map(|message| header(message, "X-Postroad-Id")[0]).collect();
+        usual.iter().chain([&reported]).map(|message| header_values(message, "X-Postroad-Id")[0]).collect();
     assert_eq!(own.len(), 3);
 }
 
@@ -96,8 +96,8 @@ async fn headers_that_the_sender_sets_are_kept_and_signed(engine: Engine) {
     world.accepted(&good_but(json!({"to": ["a@usual.example"], "headers": headers}))).await;
     peer.wait_until(|record| record.messages.len() == 1).await;
     let message = String::from_utf8(peer.messages()[0].bytes.to_vec()).unwrap();
-    assert_eq!(header(&message, "Feedback-ID"), ["a:b:c:sender"]);
-    assert_eq!(header(&message, "CFBL-Address"), ["fbl@example.test; report=arf"]);
+    assert_eq!(header_values(&message, "Feedback-ID"), ["a:b:c:sender"]);
+    assert_eq!(header_values(&message, "CFBL-Address"), ["fbl@example.test; report=arf"]);
     assert_eq!(signatures(&world, &message).1, [true]);
     for changed in ["c:sender", "fbl@example.test", "example.test/u", "One-Click"] {
         let forged = message.replace(changed, "x");

@@ -202,7 +202,7 @@ async fn receivers_with_hidden_limits_get_all_their_mail_once(engine: Engine) {
     let receivers = receivers();
     let peers: Vec<SmtpPeer> = receivers
         .iter()
-        .map(|receiver| outside.site(receiver.domain, Script::new().within(receiver.limits.clone())))
+        .map(|receiver| outside.site(receiver.domain, Script::new().with_limits(receiver.limits.clone())))
         .collect();
     let open = outside.site("open.example", Script::new().offering(&["PIPELINING"]));
     let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "3s")]);
@@ -237,7 +237,7 @@ async fn receivers_with_hidden_limits_get_all_their_mail_once(engine: Engine) {
     assert!(last_at(&open) < last_at(tarpit), "the open site waited for the tarpit");
     assert!(tarpit.open_connections_max() > 2, "{} connections", tarpit.open_connections_max());
     let limited = receivers.iter().position(|receiver| receiver.domain == "connections.example");
-    let open_max = peers[limited.expect("it is in the table")].look_at_receiver(|it| it.most_open);
+    let open_max = peers[limited.expect("it is in the table")].look_at_receiver(|it| it.open_max);
     assert_eq!(open_max, Some(2));
 
     for id in ids.iter().flat_map(HashMap::values).chain(open_ids.values()) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::world::{Engine, World, both_engines, good_but};
 
 /// Waits until the inbox has a message to the address; returns it.
-pub(crate) async fn wait_for(world: &World, address: &str) -> Value {
+pub(crate) async fn wait_for_mail_to(world: &World, address: &str) -> Value {
     let path = format!("/dev/messages/wait?to={address}&timeout=20");
     let reply = world.client.get(&path).await.expect("the server answers");
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -23,7 +23,7 @@ async fn a_message_is_in_the_inbox_within_a_second(world: World) {
         let address = format!("ann-{number}@example.net");
         let id = world.accepted_id(&good_but(json!({"to": [address]}))).await;
         let start = Instant::now();
-        let caught = wait_for(&world, &address).await;
+        let caught = wait_for_mail_to(&world, &address).await;
         times.push(start.elapsed());
         assert_eq!((&caught["rcpt_to"], &caught["subject"]), (&json!([address]), &json!("Your order")));
         let deliveries = world.until_status(id, "Sent").await;
@@ -45,7 +45,7 @@ pub(crate) fn dkim_records(shown: &Value) -> Vec<(String, String)> {
 /// Sends; returns the bytes that arrived at the address.
 async fn signed_bytes(world: &World, address: &str, body: &Value) -> Vec<u8> {
     world.accepted(body).await;
-    let caught = wait_for(world, address).await;
+    let caught = wait_for_mail_to(world, address).await;
     let path = format!("/dev/messages/{}/raw", caught["id"]);
     world.client.get(&path).await.expect("the server answers").body.to_vec()
 }
@@ -56,7 +56,7 @@ fn verdicts(message: &[u8], records: &[(String, String)]) -> Vec<bool> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn signatures_verify_with_somebody_elses_verifier() {
+async fn signatures_verify_with_an_independent_verifier() {
     let world = World::start(Engine::Sqlite);
     let records = dkim_records(&world.admin(&["domain", "records", "example.test"]));
     assert_eq!(records.len(), 1);

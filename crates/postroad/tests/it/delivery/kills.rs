@@ -10,7 +10,7 @@ use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use rand::Rng;
 use serde_json::{Value, json};
 
-use super::limits::providers;
+use super::limits::write_providers_file;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
@@ -72,7 +72,7 @@ async fn every_message_is_sent_and_duplicates_are_only_those_of_lost_replies(eng
     // Long enough that some kills fall between the end of a message and its reply.
     let reply = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(3));
     let peer = outside.site("crash.example", Script::new().on(Stage::Message, reply));
-    let file = providers(
+    let file = write_providers_file(
         "[crash]\nmx = [\"crash.example\"]\nconnections_per_minute = 60000\nslow_start_connections = 10\n",
     );
     let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
@@ -89,7 +89,8 @@ async fn every_message_is_sent_and_duplicates_are_only_those_of_lost_replies(eng
         let histories = chunk.iter().map(|(_, id)| world.until_status(*id, "Sent"));
         let histories = futures_util::future::join_all(histories).await;
         for ((address, _), deliveries) in chunk.iter().zip(histories) {
-            let count = |is_so: &dyn Fn(&Value) -> bool| deliveries.iter().filter(|d| is_so(d)).count();
+            let count =
+                |condition: &dyn Fn(&Value) -> bool| deliveries.iter().filter(|d| condition(d)).count();
             assert_eq!(count(&|d| d["status"] == "Sent"), 1, "one final state: {deliveries:#?}");
             assert_eq!(deliveries.last().unwrap()["status"], "Sent");
             announced.insert(address, count(&|d| d["possible_duplicate"] == true));

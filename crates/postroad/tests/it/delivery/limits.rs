@@ -1,4 +1,4 @@
-//! A receiver's limits, counted at the receiver.
+//! Limits of a providers file, measured at the receiver.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 /// Writes a providers file; dropping the returned handle removes it.
-pub(crate) fn providers(text: &str) -> tempfile::NamedTempFile {
+pub(crate) fn write_providers_file(text: &str) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("the temporary folder is writable");
     std::fs::write(file.path(), text).expect("the temporary folder is writable");
     file
@@ -44,7 +44,7 @@ async fn connections_and_messages_per_connection_stay_within_the_limit(engine: E
     let count = if engine == Engine::Sqlite { 10_000 } else { 2_000 };
     let outside = Outside::new();
     let peer = outside.site("limited.example", Script::new().offering(&["PIPELINING", "CHUNKING"]));
-    let file = providers(
+    let file = write_providers_file(
         "[limited]\nmx = [\"limited.example\"]\nconnections_max = 5\nslow_start_connections = 5\n\
              messages_per_connection_max = 50\nconnections_per_minute = 6000\n",
     );
@@ -84,7 +84,7 @@ pub(super) fn most_in_a_window(messages: &[ReceivedMessage], window: Duration) -
 async fn a_rate_per_minute_is_never_exceeded() {
     let outside = Outside::new();
     let peer = outside.site("paced.example", Script::new());
-    let file = providers("[paced]\nmx = [\"paced.example\"]\nmessages_per_minute = 1200\n");
+    let file = write_providers_file("[paced]\nmx = [\"paced.example\"]\nmessages_per_minute = 1200\n");
     let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
     let world = outside.start(Engine::Sqlite, &envs);
     send_many(&world, &world.key, "paced.example", 80).await;
@@ -103,7 +103,7 @@ async fn the_rate_of_connections_includes_those_after_a_lost_connection() {
     let outside = Outside::new();
     let closing = Answer::reply("250 2.0.0 taken").then_close();
     let peer = outside.site("closing.example", Script::new().on(Stage::Message, closing));
-    let file = providers("[closing]\nmx = [\"closing.example\"]\nconnections_per_minute = 120\n");
+    let file = write_providers_file("[closing]\nmx = [\"closing.example\"]\nconnections_per_minute = 120\n");
     let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
     let world = outside.start(Engine::Sqlite, &envs);
     send_many(&world, &world.key, "closing.example", 8).await;
@@ -116,12 +116,12 @@ async fn the_rate_of_connections_includes_those_after_a_lost_connection() {
 
 /// The providers file allows one connection at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_site_with_one_connection_gets_one() {
+async fn a_site_limited_to_one_connection_gets_one() {
     let outside = Outside::new();
     // Every message takes a while, so that more connections would be of use.
     let slow = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(40));
     let peer = outside.site("narrow.example", Script::new().on(Stage::Message, slow));
-    let file = providers("[narrow]\nmx = [\"narrow.example\"]\nconnections_max = 1\n");
+    let file = write_providers_file("[narrow]\nmx = [\"narrow.example\"]\nconnections_max = 1\n");
     let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
     let world = outside.start(Engine::Sqlite, &envs);
     send_many(&world, &world.key, "narrow.example", 60).await;

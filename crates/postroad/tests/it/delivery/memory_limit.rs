@@ -15,7 +15,7 @@ both_engines!(a_backlog_beyond_the_memory_waits_in_the_store);
 
 async fn a_backlog_beyond_the_memory_waits_in_the_store(engine: Engine) {
     const BACKLOG: usize = 1_000;
-    const AT_ONCE: usize = 50;
+    const RECIPIENTS_PER_SEND: usize = 50;
     let outside = Outside::new();
     let slow = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(60));
     let peer = outside.site("slow.example", Script::new().on(Stage::Message, slow));
@@ -23,9 +23,10 @@ async fn a_backlog_beyond_the_memory_waits_in_the_store(engine: Engine) {
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_MESSAGES_IN_MEMORY", "100")]);
     let key = create_second_server(&world);
     // One after the other: room is checked before a send is stored.
-    for first in (0..BACKLOG).step_by(AT_ONCE) {
-        let to: Vec<String> =
-            (first..first + AT_ONCE).map(|number| format!("user-{number}@slow.example")).collect();
+    for first in (0..BACKLOG).step_by(RECIPIENTS_PER_SEND) {
+        let to: Vec<String> = (first..first + RECIPIENTS_PER_SEND)
+            .map(|number| format!("user-{number}@slow.example"))
+            .collect();
         let answer = world.call(SEND, &good_but(json!({ "to": to }))).await;
         assert_eq!(answer["status"], "success", "{answer}");
     }

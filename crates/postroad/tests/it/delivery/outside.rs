@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Engine, World, good_but};
 
+/// The internet around the service of a test.
 pub(crate) struct Outside {
     pub(crate) dns: DnsServer,
     /// Reserves the port; no mail is sent to it.

@@ -12,14 +12,14 @@ use postroad_testkit::SmtpPeer;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
-use super::limits::{providers, send_many};
+use super::limits::{send_many, write_providers_file};
 use super::outside::{Outside, to};
 use crate::analytics::{TOP, call_analytics, until_counted};
 use crate::world::{Engine, World, both_engines};
 
 /// Addresses of the loopback that no peer has.
-const FIRST: &str = "127.0.1.1";
-const SECOND: &str = "127.0.1.2";
+const FIRST_IP: &str = "127.0.1.1";
+const SECOND_IP: &str = "127.0.1.2";
 
 fn add_address(world: &World, pool: &str, address: &str, more: &[&str]) {
     let helo = format!("{}.out.example", address.replace('.', "-"));
@@ -52,18 +52,18 @@ async fn mail_leaves_from_the_addresses_of_its_servers_pool(engine: Engine) {
     let peer = outside.site("shop.example", Script::new());
     let world = outside.start(engine, &[]);
     world.admin(&["pool", "create", "everybody", "--shared"]);
-    add_address(&world, "everybody", FIRST, &[]);
+    add_address(&world, "everybody", FIRST_IP, &[]);
     world.apply_changes();
     let shared = world.accepted_id(&to("ann@shop.example")).await;
-    assert_eq!(world.until_status(shared, "Sent").await[0]["source_ip"], FIRST);
+    assert_eq!(world.until_status(shared, "Sent").await[0]["source_ip"], FIRST_IP);
     world.admin(&["pool", "create", "own"]);
-    add_address(&world, "own", SECOND, &[]);
+    add_address(&world, "own", SECOND_IP, &[]);
     world.admin(&["server", "set-pool", "dev", "own"]);
     world.apply_changes();
     let own = world.accepted_id(&to("bob@shop.example")).await;
-    assert_eq!(world.until_status(own, "Sent").await[0]["source_ip"], SECOND);
+    assert_eq!(world.until_status(own, "Sent").await[0]["source_ip"], SECOND_IP);
     let counts = by_source(&peer);
-    assert_eq!((counts[&FIRST.parse().unwrap()], counts[&SECOND.parse().unwrap()]), (1, 1));
+    assert_eq!((counts[&FIRST_IP.parse().unwrap()], counts[&SECOND_IP.parse().unwrap()]), (1, 1));
 }
 
 async fn a_warming_address_sends_its_quota_and_the_shared_pool_the_rest(engine: Engine) {
@@ -71,32 +71,32 @@ async fn a_warming_address_sends_its_quota_and_the_shared_pool_the_rest(engine: 
     let peer = outside.site("shop.example", Script::new());
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
     world.admin(&["pool", "create", "everybody", "--shared"]);
-    add_address(&world, "everybody", FIRST, &[]);
+    add_address(&world, "everybody", FIRST_IP, &[]);
     world.admin(&["pool", "create", "fresh"]);
-    add_address(&world, "fresh", SECOND, &["--warm-up"]);
+    add_address(&world, "fresh", SECOND_IP, &["--warm-up"]);
     world.admin(&["server", "set-pool", "dev", "fresh"]);
     world.apply_changes();
     send_many(&world, &world.key, "shop.example", 20).await;
     peer.wait_until(|record| record.messages.len() == 20).await;
     let counts = by_source(&peer);
-    assert_eq!(counts[&SECOND.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
-    assert_eq!(counts[&FIRST.parse::<IpAddr>().unwrap()], 15, "{counts:?}");
+    assert_eq!(counts[&SECOND_IP.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
+    assert_eq!(counts[&FIRST_IP.parse::<IpAddr>().unwrap()], 15, "{counts:?}");
 }
 
 async fn a_warm_up_counts_by_provider_and_shows_its_history(engine: Engine) {
     let outside = Outside::new();
     let shop = outside.site("shop.example", Script::new());
     let big = outside.site("big.example", Script::new());
-    let rules = providers("[big]\nmx = [\"mx.big.example\"]\n");
+    let rules = write_providers_file("[big]\nmx = [\"mx.big.example\"]\n");
     let envs = [
         ("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10"),
         ("POSTROAD_DELIVERY_PROVIDERS_FILE", rules.path().to_str().unwrap()),
     ];
     let mut world = outside.start(engine, &envs);
     world.admin(&["pool", "create", "everybody", "--shared"]);
-    add_address(&world, "everybody", FIRST, &[]);
+    add_address(&world, "everybody", FIRST_IP, &[]);
     world.admin(&["pool", "create", "fresh"]);
-    add_address(&world, "fresh", SECOND, &["--warm-up"]);
+    add_address(&world, "fresh", SECOND_IP, &["--warm-up"]);
     world.admin(&["server", "set-pool", "dev", "fresh"]);
     world.apply_changes();
     send_many(&world, &world.key, "big.example", 8).await;
@@ -112,11 +112,11 @@ async fn a_warm_up_counts_by_provider_and_shows_its_history(engine: Engine) {
     big.wait_until(|record| record.messages.len() == 10).await;
     for (peer, all) in [(&shop, 12), (&big, 10)] {
         let counts = by_source(peer);
-        assert_eq!(counts[&SECOND.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
-        assert_eq!(counts[&FIRST.parse::<IpAddr>().unwrap()], all - 5, "{counts:?}");
+        assert_eq!(counts[&SECOND_IP.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
+        assert_eq!(counts[&FIRST_IP.parse::<IpAddr>().unwrap()], all - 5, "{counts:?}");
     }
     until_counted(&world, "sent", 22).await;
-    let history = world.admin(&["pool", "history", SECOND]);
+    let history = world.admin(&["pool", "history", SECOND_IP]);
     let shown: Vec<_> =
         history.as_array().unwrap().iter().map(|row| (&row["provider"], &row["sent"])).collect();
     assert_eq!(shown, [(&json!("big"), &json!(5)), (&json!("other"), &json!(5))], "{history:#}");
@@ -128,9 +128,9 @@ async fn analytics_by_pool_show_the_pool_that_was_used(engine: Engine) {
     let peer = outside.site("shop.example", Script::new());
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
     world.admin(&["pool", "create", "everybody", "--shared"]);
-    add_address(&world, "everybody", FIRST, &[]);
+    add_address(&world, "everybody", FIRST_IP, &[]);
     world.admin(&["pool", "create", "fresh"]);
-    add_address(&world, "fresh", SECOND, &["--warm-up"]);
+    add_address(&world, "fresh", SECOND_IP, &["--warm-up"]);
     world.admin(&["server", "set-pool", "dev", "fresh"]);
     world.apply_changes();
     send_many(&world, &world.key, "shop.example", 20).await;
@@ -150,7 +150,7 @@ async fn a_warm_up_that_bounces_is_paused_and_reported(engine: Engine) {
     let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, gone));
     let mut world = outside.start(engine, &[]);
     world.admin(&["pool", "create", "fresh"]);
-    add_address(&world, "fresh", FIRST, &["--warm-up"]);
+    add_address(&world, "fresh", FIRST_IP, &["--warm-up"]);
     world.admin(&["server", "set-pool", "dev", "fresh"]);
     world.apply_changes();
     send_many(&world, &world.key, "shop.example", 60).await;
@@ -160,7 +160,10 @@ async fn a_warm_up_that_bounces_is_paused_and_reported(engine: Engine) {
     let events = world.events_at_the_end(0).await;
     assert_eq!((events.len(), events[0].kind), (1, EventKind::IpWarmupPaused));
     let data: Value = serde_json::from_str(&events[0].data).unwrap();
-    assert_eq!(data, json!({"address": FIRST, "pool": "fresh", "reason": paused["warm_up_paused_reason"]}));
+    assert_eq!(
+        data,
+        json!({"address": FIRST_IP, "pool": "fresh", "reason": paused["warm_up_paused_reason"]})
+    );
 }
 
 /// Refuses recipients whose name begins with `gone`.
@@ -178,7 +181,7 @@ async fn a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on(engine: Engine
     let peer = outside.site("shop.example", refusing_gone_recipients());
     let world = outside.start(engine, &[]);
     world.admin(&["pool", "create", "fresh"]);
-    add_address(&world, "fresh", FIRST, &["--warm-up"]);
+    add_address(&world, "fresh", FIRST_IP, &["--warm-up"]);
     world.admin(&["server", "set-pool", "dev", "fresh"]);
     world.apply_changes();
     let state = || world.admin(&["pool", "list"])[0]["addresses"][0]["warm_up"].clone();
@@ -194,11 +197,11 @@ async fn a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on(engine: Engine
     world.until_status(id, "HardFail").await;
     world.until_logged("warm-up paused").await;
     assert_eq!(state(), "paused");
-    world.admin(&["pool", "warm-up", FIRST, "resume"]);
+    world.admin(&["pool", "warm-up", FIRST_IP, "resume"]);
     world.apply_changes();
     assert_eq!(state(), "running", "the counts before the resume do not pause it again");
     let id = world.accepted_id(&to("ann@shop.example")).await;
-    assert_eq!(world.until_status(id, "Sent").await[0]["source_ip"], FIRST);
+    assert_eq!(world.until_status(id, "Sent").await[0]["source_ip"], FIRST_IP);
 }
 
 both_engines!(an_address_whose_plan_is_over_is_shown_as_done);
@@ -207,7 +210,7 @@ async fn an_address_whose_plan_is_over_is_shown_as_done(engine: Engine) {
     let outside = Outside::new();
     let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
     world.admin(&["pool", "create", "fresh"]);
-    add_address(&world, "fresh", FIRST, &["--warm-up"]);
+    add_address(&world, "fresh", FIRST_IP, &["--warm-up"]);
     let state = |world: &World| world.admin(&["pool", "list"])[0]["addresses"][0]["warm_up"].clone();
     assert_eq!(state(&world), "running");
     let store = world.stopped_store().await;
@@ -226,12 +229,12 @@ async fn a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {
     let peer = outside.site("shop.example", Script::new());
     let mut world = outside.start(Engine::Sqlite, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
     world.admin(&["pool", "create", "everybody", "--shared"]);
-    add_address(&world, "everybody", FIRST, &[]);
+    add_address(&world, "everybody", FIRST_IP, &[]);
     world.admin(&["pool", "create", "fresh"]);
-    add_address(&world, "fresh", SECOND, &["--warm-up"]);
+    add_address(&world, "fresh", SECOND_IP, &["--warm-up"]);
     world.admin(&["server", "set-pool", "dev", "fresh"]);
     let store = world.stopped_store().await;
-    let is_second = |source: &Source| source.address == SECOND.parse::<IpAddr>().unwrap();
+    let is_second = |source: &Source| source.address == SECOND_IP.parse::<IpAddr>().unwrap();
     let source = store.list_sources().await.unwrap().into_iter().find(is_second).unwrap();
     let long_ago = SystemClock.now().minus(Duration::from_hours(23 * 24));
     store.set_source_warmup(source.id, Some(long_ago)).await.unwrap();
@@ -243,16 +246,16 @@ async fn a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {
     send_many(&world, &world.key, "shop.example", 20).await;
     peer.wait_until(|record| record.messages.len() == 20).await;
     let counts = by_source(&peer);
-    assert_eq!(counts.get(&SECOND.parse::<IpAddr>().unwrap()), None, "{counts:?}");
+    assert_eq!(counts.get(&SECOND_IP.parse::<IpAddr>().unwrap()), None, "{counts:?}");
 }
 
-/// Accepts a recipient at its second attempt from the same address, and nobody before `is_taking`.
-fn greylisting_by_address(is_taking: Arc<AtomicBool>) -> Script {
+/// Accepts a recipient at its second attempt from the same address, and nobody before `accepts_mail`.
+fn greylisting_by_address(accepts_mail: Arc<AtomicBool>) -> Script {
     let seen = Mutex::new(HashSet::new());
     Script::new().when(move |context| {
         let is_refused = context.stage == Stage::RcptTo
             && (seen.lock().unwrap().insert((context.client, context.line.to_owned()))
-                || !is_taking.load(Ordering::SeqCst));
+                || !accepts_mail.load(Ordering::SeqCst));
         is_refused.then(|| Answer::reply("450 4.2.0 Greylisted, please try again"))
     })
 }
@@ -261,8 +264,8 @@ both_engines!(a_greylisted_message_comes_again_from_the_same_address);
 
 async fn a_greylisted_message_comes_again_from_the_same_address(engine: Engine) {
     let outside = Outside::new();
-    let is_taking = Arc::new(AtomicBool::new(false));
-    let peer = outside.site("shop.example", greylisting_by_address(Arc::clone(&is_taking)));
+    let accepts_mail = Arc::new(AtomicBool::new(false));
+    let peer = outside.site("shop.example", greylisting_by_address(Arc::clone(&accepts_mail)));
     let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s")]);
     world.admin(&["pool", "create", "everybody", "--shared"]);
     for number in 1..=4 {
@@ -278,7 +281,7 @@ async fn a_greylisted_message_comes_again_from_the_same_address(engine: Engine) 
     }
     // The store remembers the address of the first attempt.
     world.crash_and_restart();
-    is_taking.store(true, Ordering::SeqCst);
+    accepts_mail.store(true, Ordering::SeqCst);
     peer.wait_until(|record| record.messages.len() == 40).await;
     for id in ids {
         let deliveries = world.until_status(id, "Sent").await;
@@ -324,12 +327,12 @@ async fn addresses_share_the_mail_by_weight() {
     let peer = outside.site("shop.example", Script::new());
     let world = outside.start(Engine::Sqlite, &[]);
     world.admin(&["pool", "create", "everybody", "--shared"]);
-    add_address(&world, "everybody", FIRST, &["--weight", "1"]);
-    add_address(&world, "everybody", SECOND, &["--weight", "3"]);
+    add_address(&world, "everybody", FIRST_IP, &["--weight", "1"]);
+    add_address(&world, "everybody", SECOND_IP, &["--weight", "3"]);
     world.apply_changes();
     send_many(&world, &world.key, "shop.example", 400).await;
     peer.wait_until(|record| record.messages.len() == 400).await;
     let counts = by_source(&peer);
-    let light = counts[&FIRST.parse::<IpAddr>().unwrap()];
+    let light = counts[&FIRST_IP.parse::<IpAddr>().unwrap()];
     assert!((85..=115).contains(&light), "a quarter of 400: {counts:?}");
 }

@@ -1,4 +1,4 @@
-//! Queue commands: without a running server, and what `queue show` says. Also the pools that a send may name.
+//! `postroad queue` without a running server, and the output of `queue show`. Also the pools that a send may name.
 
 use std::time::Duration;
 

@@ -14,16 +14,16 @@ async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str
     leave_reply_without_tls(world, id, attempt, reply, source, None).await;
 }
 
-/// Like `leave_reply`; `problem` is why TLS with the host failed.
+/// Like `leave_reply`; `tls_problem` is why TLS with the host failed.
 async fn leave_reply_without_tls(
     world: &mut World,
     id: i64,
     attempt: u32,
     reply: (u16, &str),
     source: Option<&str>,
-    problem: Option<&str>,
+    tls_problem: Option<&str>,
 ) {
-    leave_replies(world, &[id], attempt, reply, source, problem).await;
+    leave_replies(world, &[id], attempt, reply, source, tls_problem).await;
 }
 
 /// Like `leave_reply_without_tls`, for several messages with the same reply.
@@ -33,7 +33,7 @@ async fn leave_replies(
     attempt: u32,
     reply: (u16, &str),
     source: Option<&str>,
-    problem: Option<&str>,
+    tls_problem: Option<&str>,
 ) {
     let store = world.stopped_store().await;
     let servers = store.list_servers().await.unwrap();
@@ -42,9 +42,9 @@ async fn leave_replies(
     let of_address = |address| sources.iter().find(|found| found.address.to_string() == address).unwrap().id;
     let source_id: Option<SourceId> = source.map(of_address);
     drop(store);
-    let (journal, left) = Journal::open(&world.data_dir().join("flights")).unwrap();
-    assert_eq!(left, []);
-    let answered = FinalReply {
+    let (journal, flights) = Journal::open(&world.data_dir().join("flights")).unwrap();
+    assert_eq!(flights, []);
+    let final_reply = FinalReply {
         accepted: reply.0 < 300,
         at: SystemClock.now(),
         code: reply.0,
@@ -54,7 +54,7 @@ async fn leave_replies(
         source_ip: String::new(),
         tls: None,
         tls_policy: None,
-        without_tls: problem.map(str::to_owned),
+        without_tls: tls_problem.map(str::to_owned),
         dkim: None,
         duration_us: Some(250_000),
         phase: "final".to_owned(),
@@ -64,8 +64,8 @@ async fn leave_replies(
     };
     for id in ids {
         let key = FlightKey { server_id, message_id: MessageId(*id), attempt };
-        journal.finishing(key).unwrap();
-        journal.replied(key, &answered).unwrap();
+        journal.mark_finishing(key).unwrap();
+        journal.mark_reply(key, &final_reply).unwrap();
     }
 }
 
@@ -107,8 +107,8 @@ async fn why_a_message_went_in_plain_text_is_known_after_a_kill(engine: Engine) 
     let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
     let id = world.accepted_id(&to("ann@shop.example")).await;
     world.until_status(id, "SoftFail").await;
-    let problem = Some("mx.shop.example broke off the TLS handshake");
-    leave_reply_without_tls(&mut world, id, 1, (250, "2.0.0 taken"), None, problem).await;
+    let tls_problem = Some("mx.shop.example broke off the TLS handshake");
+    leave_reply_without_tls(&mut world, id, 1, (250, "2.0.0 taken"), None, tls_problem).await;
     world.restart();
     let deliveries = world.until_status(id, "Sent").await;
     let details = deliveries[1]["details"].as_str().unwrap();

@@ -41,9 +41,9 @@ async fn a_421_at_the_banner_fails_no_message() {
     assert_eq!(deliveries[0]["remote_ip"], peer.address().ip().to_string());
 }
 
-/// A host that refuses fresh connections as used up: each counts as an attempt, so that we do not reconnect endlessly.
+/// A host that refuses new connections as used up: each counts as an attempt, so that we do not reconnect endlessly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fresh_connection_that_is_called_used_up_counts_as_an_attempt() {
+async fn a_new_connection_that_is_refused_as_used_up_counts_as_an_attempt() {
     let outside = Outside::new();
     let goodbye = Answer::reply("421 4.7.0 Too many messages per connection").then_close();
     let peer = outside.site("stubborn.example", Script::new().first(2, Stage::MailFrom, goodbye));
@@ -94,7 +94,7 @@ async fn a_421_between_messages_costs_no_attempt() {
 
 /// Handshakes that fail: garbage, a closed connection, no answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn broken_tls_falls_back_to_plain() {
+async fn broken_tls_falls_back_to_plain_text() {
     let outside = Outside::new();
     let envs = [("POSTROAD_DELIVERY_REPLY_TIMEOUT", "1s"), ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")];
     let broken = [

@@ -10,7 +10,7 @@ use postroad_testkit::smtp_peer::{ReceivedMessage, Script};
 use serde_json::{Value, json};
 
 use super::fairness::create_second_server;
-use super::limits::providers;
+use super::limits::write_providers_file;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
@@ -20,7 +20,7 @@ const REFUSED_MESSAGES: usize = 12;
 /// Number of messages to each of `OTHERS`, from each sender.
 const OTHER_MESSAGES: usize = 10;
 /// Time in which all mail to `OTHERS` arrives, with much to spare: a stop of the whole provider lasts for minutes.
-const OTHERS_MAX: Duration = Duration::from_secs(20);
+const OTHERS_ARRIVAL_MAX: Duration = Duration::from_secs(20);
 
 /// Sends to the domain; returns the ids of the messages.
 async fn send(world: &World, key: &str, from: &str, domain: &str, count: usize) -> Vec<i64> {
@@ -54,11 +54,11 @@ async fn a_refusing_domain_slows_no_other_domain_of_its_provider(engine: Engine)
         message_time: Duration::from_millis(20),
         ..HiddenLimits::default()
     };
-    let peer = outside.host("mx.provider.example", Script::new().within(limits));
+    let peer = outside.host("mx.provider.example", Script::new().with_limits(limits));
     for domain in OTHERS.into_iter().chain([REFUSING]) {
         outside.dns.mx(domain, 10, "mx.provider.example");
     }
-    let file = providers("[large]\nmx = [\"provider.example\"]\n");
+    let file = write_providers_file("[large]\nmx = [\"provider.example\"]\n");
     let envs = [
         ("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap()),
         ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "2s"),
@@ -81,7 +81,7 @@ async fn a_refusing_domain_slows_no_other_domain_of_its_provider(engine: Engine)
         record.messages.iter().filter(|message| message.is_acknowledged()).count() >= others.len()
     })
     .await;
-    assert!(begin.elapsed() < OTHERS_MAX, "the others took {:?}", begin.elapsed());
+    assert!(begin.elapsed() < OTHERS_ARRIVAL_MAX, "the others took {:?}", begin.elapsed());
     let taken = peer.messages().into_iter().filter(ReceivedMessage::is_acknowledged).count();
     assert_eq!(taken, others.len(), "each once, and nothing of the refusing domain");
     let refusals = peer.look_at_receiver(|receiver| receiver.refused.len()).expect("the peer has limits");
@@ -95,12 +95,12 @@ async fn a_refusing_domain_slows_no_other_domain_of_its_provider(engine: Engine)
         }
         events
     };
-    let mut said = Vec::new();
+    let mut event_texts = Vec::new();
     for id in refused {
-        said.extend(events_of(id).await.iter().map(|event| event.data.clone()));
+        event_texts.extend(events_of(id).await.iter().map(|event| event.data.clone()));
     }
     let conclusion = "mail to picky.example is stopped, and one message at a time tries again";
-    assert!(said.iter().any(|event| event.contains(conclusion)), "{said:?}");
+    assert!(event_texts.iter().any(|event| event.contains(conclusion)), "{event_texts:?}");
     for id in others {
         let events = events_of(id).await;
         let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();

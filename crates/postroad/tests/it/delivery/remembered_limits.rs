@@ -24,7 +24,7 @@ fn start_narrow_site(outside: &Outside) -> SmtpPeer {
         message_time: Duration::from_millis(100),
         ..HiddenLimits::default()
     };
-    outside.site("narrow.example", Script::new().within(limits))
+    outside.site("narrow.example", Script::new().with_limits(limits))
 }
 
 /// Sends the messages of a round; returns how often the site has refused a connection since the start.
@@ -89,7 +89,7 @@ async fn greylisting_is_learned_from_a_message_that_waited_over_a_restart(engine
     let outside = Outside::new();
     let greylist = Some(Greylist { wait: Duration::from_secs(5), by_source: false });
     let limits = HiddenLimits { greylist, ..HiddenLimits::default() };
-    let site = outside.site("grey.example", Script::new().within(limits));
+    let site = outside.site("grey.example", Script::new().with_limits(limits));
     let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "12s")]);
     let id = world.accepted_id(&to("ann@grey.example")).await;
     world.until_deliveries(id, 1).await;

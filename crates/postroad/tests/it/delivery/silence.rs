@@ -1,4 +1,4 @@
-//! Peers that stop answering, at each moment at which a peer can.
+//! Peers that stop answering, at each stage of a session.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};

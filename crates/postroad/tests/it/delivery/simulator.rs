@@ -10,7 +10,7 @@ use super::outside::to;
 use crate::world::{Engine, World, both_engines, good_but, program};
 
 /// Statuses and classes of a message's deliveries, in their order.
-fn course(deliveries: &[Value]) -> String {
+fn statuses_and_classes(deliveries: &[Value]) -> String {
     let words = deliveries.iter().map(|delivery| {
         let status = delivery["status"].as_str().expect("a status");
         delivery["bounce_class"].as_str().map_or(status.to_owned(), |class| format!("{status}/{class}"))
@@ -21,7 +21,7 @@ fn course(deliveries: &[Value]) -> String {
 both_engines!(recipients_end_as_documented);
 
 async fn recipients_end_as_documented(world: World) {
-    let final_ones = [
+    let final_cases = [
         ("delivered", "Sent", "Sent"),
         ("defer", "Sent", "SoftFail/policy SoftFail/policy Sent"),
         ("greylist", "Sent", "SoftFail/policy Sent"),
@@ -36,19 +36,19 @@ async fn recipients_end_as_documented(world: World) {
         ("smtp-250-2.1.5", "Sent", "Sent"),
         ("nobody-knows", "HardFail", "HardFail/bad_mailbox"),
     ];
-    let waiting_ones =
+    let retried_cases =
         [("full", "SoftFail/full"), ("timeout", "SoftFail/timeout"), ("smtp-421-4.3.2", "SoftFail/other")];
     let mut ids = Vec::new();
-    for name in final_ones.map(|(name, ..)| name).into_iter().chain(waiting_ones.map(|(name, _)| name)) {
+    for name in final_cases.map(|(name, ..)| name).into_iter().chain(retried_cases.map(|(name, _)| name)) {
         ids.push(world.accepted_id(&to(&format!("{name}@sim.postroad.test"))).await);
     }
     let mut ids = ids.into_iter();
-    for ((name, status, expected), id) in final_ones.into_iter().zip(&mut ids) {
-        assert_eq!(course(&world.until_status(id, status).await), expected, "{name}");
+    for ((name, status, expected), id) in final_cases.into_iter().zip(&mut ids) {
+        assert_eq!(statuses_and_classes(&world.until_status(id, status).await), expected, "{name}");
     }
-    for ((name, expected), id) in waiting_ones.into_iter().zip(&mut ids) {
+    for ((name, expected), id) in retried_cases.into_iter().zip(&mut ids) {
         let deliveries = world.until_deliveries(id, 1).await;
-        assert_eq!(course(&deliveries[..1]), expected, "{name}");
+        assert_eq!(statuses_and_classes(&deliveries[..1]), expected, "{name}");
         let pause = deliveries[0]["next_attempt_at"].as_f64().expect("it is tried again")
             - deliveries[0]["timestamp"].as_f64().unwrap();
         assert!(pause < 10.0, "{name}: retries of the simulator take seconds, not {pause}");
@@ -61,7 +61,7 @@ async fn a_simulated_bounce_suppresses_nobody() {
     for _ in 0..2 {
         let id = world.accepted_id(&to("missing@sim.postroad.test")).await;
         let deliveries = world.until_status(id, "HardFail").await;
-        assert_eq!(course(&deliveries), "HardFail/bad_mailbox");
+        assert_eq!(statuses_and_classes(&deliveries), "HardFail/bad_mailbox");
         assert_eq!(deliveries[0]["mx"], "simulator.localhost");
     }
 }

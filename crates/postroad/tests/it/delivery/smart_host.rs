@@ -8,7 +8,7 @@ use postroad_model::MessageId;
 use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage};
 use postroad_testkit::{SmtpPeer, TestCertificate};
 
-use super::limits::{providers, send_many};
+use super::limits::{send_many, write_providers_file};
 use super::outside::{Outside, to};
 use super::tls_demands::Authorities;
 use crate::world::{Engine, World};
@@ -54,26 +54,29 @@ impl SmartHost {
     }
 }
 
-fn login() -> String {
+fn auth_command() -> String {
     format!("AUTH PLAIN {}", BASE64_STANDARD.encode(format!("\0{USER}\0{PASSWORD}")))
 }
 
-fn with_auth() -> Script {
+fn script_with_auth() -> Script {
     Script::new().offering(&["AUTH PLAIN LOGIN"])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mail_goes_through_the_smart_host_with_starttls_and_a_password() {
     let certificate = TestCertificate::for_names(&[HOST]);
-    let script = with_auth().with_tls(PeerTls::With(certificate.clone()));
+    let script = script_with_auth().with_tls(PeerTls::With(certificate.clone()));
     let mut smart = SmartHost::start("required", script, Some(&certificate));
     let id = smart.send().await;
     let deliveries = smart.world.until_status(id, "Sent").await;
     assert_eq!((&deliveries[0]["mx"], &deliveries[0]["sent_with_ssl"]), (&HOST.into(), &true.into()));
     let commands = smart.commands();
-    let place = |wanted: &str| commands.iter().position(|line| line.starts_with(wanted)).unwrap();
-    assert!(place("STARTTLS") < place("AUTH") && place("AUTH") < place("MAIL"), "{commands:?}");
-    assert_eq!(commands[place("AUTH")], login());
+    let position_of = |wanted: &str| commands.iter().position(|line| line.starts_with(wanted)).unwrap();
+    assert!(
+        position_of("STARTTLS") < position_of("AUTH") && position_of("AUTH") < position_of("MAIL"),
+        "{commands:?}"
+    );
+    assert_eq!(commands[position_of("AUTH")], auth_command());
     assert!(smart.peer.messages()[0].is_encrypted);
     assert_eq!(
         smart.outside.dns.questions("unknown-domain.example", postroad_testkit::dns_server::RecordType::MX),
@@ -86,7 +89,7 @@ async fn mail_goes_through_the_smart_host_with_starttls_and_a_password() {
     let transcripts = store.list_newest_transcripts(servers[0].id, MessageId(id), 10).await.unwrap();
     let shown = format!("{transcripts:?}");
     assert!(shown.contains("AUTH"), "{shown}");
-    let secret = login().replace("AUTH PLAIN ", "");
+    let secret = auth_command().replace("AUTH PLAIN ", "");
     for text in [&shown, &log] {
         assert!(!text.contains(PASSWORD) && !text.contains(&secret), "the password is shown: {text}");
     }
@@ -95,18 +98,18 @@ async fn mail_goes_through_the_smart_host_with_starttls_and_a_password() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mail_goes_through_the_smart_host_with_tls_from_the_first_byte() {
     let certificate = TestCertificate::for_names(&[HOST]);
-    let script = with_auth().with_implicit_tls(PeerTls::With(certificate.clone()));
+    let script = script_with_auth().with_implicit_tls(PeerTls::With(certificate.clone()));
     let smart = SmartHost::start("implicit", script, Some(&certificate));
     let id = smart.send().await;
     smart.world.until_status(id, "Sent").await;
     let commands = smart.commands();
-    assert!(!commands.contains(&"STARTTLS".to_owned()) && commands.contains(&login()), "{commands:?}");
+    assert!(!commands.contains(&"STARTTLS".to_owned()) && commands.contains(&auth_command()), "{commands:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_untrusted_certificate_gets_no_password() {
     let certificate = TestCertificate::for_names(&[HOST]);
-    let script = with_auth().with_tls(PeerTls::With(certificate));
+    let script = script_with_auth().with_tls(PeerTls::With(certificate));
     let smart = SmartHost::start("required", script, None);
     let id = smart.send().await;
     let deliveries = smart.world.until_deliveries(id, 1).await;
@@ -122,10 +125,10 @@ async fn an_untrusted_certificate_gets_no_password() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_tls_no_password_is_sent() {
+async fn no_password_is_sent_without_tls() {
     // A password is sent to another machine only inside TLS, whatever the setting says.
     for (tls, class) in [("off", "auth_failure"), ("opportunistic", "protocol")] {
-        let smart = SmartHost::start(tls, with_auth(), None);
+        let smart = SmartHost::start(tls, script_with_auth(), None);
         let id = smart.send().await;
         let deliveries = smart.world.until_deliveries(id, 1).await;
         assert_eq!(deliveries[0]["status"], "SoftFail", "{tls}: {deliveries:#?}");
@@ -143,7 +146,8 @@ async fn without_tls_no_password_is_sent() {
 async fn a_refused_password_is_temporary() {
     let certificate = TestCertificate::for_names(&[HOST]);
     let refusal = Answer::reply("535 5.7.8 Authentication credentials invalid");
-    let script = with_auth().with_tls(PeerTls::With(certificate.clone())).first(1, Stage::Auth, refusal);
+    let script =
+        script_with_auth().with_tls(PeerTls::With(certificate.clone())).first(1, Stage::Auth, refusal);
     let smart = SmartHost::start("required", script, Some(&certificate));
     let id = smart.send().await;
     let deliveries = smart.world.until_status(id, "Sent").await;
@@ -152,11 +156,11 @@ async fn a_refused_password_is_temporary() {
     assert_eq!(deliveries[0]["bounce_class"], "auth_failure");
 }
 
-/// On the same machine a password needs no TLS: nobody can listen in between.
+/// Nobody can listen between two programs on one machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_the_same_machine_no_tls_is_needed() {
+async fn a_password_needs_no_tls_on_the_same_machine() {
     let outside = Outside::new();
-    let peer = SmtpPeer::start(with_auth());
+    let peer = SmtpPeer::start(script_with_auth());
     let address = peer.address().to_string();
     let envs = [
         ("POSTROAD_DELIVERY_SMARTHOST", address.as_str()),
@@ -167,11 +171,11 @@ async fn on_the_same_machine_no_tls_is_needed() {
     let world = outside.start(Engine::Sqlite, &envs);
     let id = world.accepted_id(&to("ann@unknown-domain.example")).await;
     world.until_status(id, "Sent").await;
-    assert!(peer.connections()[0].commands.contains(&login()));
+    assert!(peer.connections()[0].commands.contains(&auth_command()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_that_signs_itself_gets_mail_unsigned() {
+async fn a_smart_host_that_signs_gets_mail_unsigned() {
     for (dkim, signatures) in [("true", 1), ("false", 0)] {
         let outside = Outside::new();
         let peer = outside.host(HOST, Script::new());
@@ -194,8 +198,9 @@ async fn most_connections(count: usize, envs: &[(&str, &str)]) -> (usize, Durati
     let peer = outside.host(HOST, Script::new().on(Stage::Message, slow));
     let address = format!("{HOST}:{}", outside.port());
     // Rules for providers do not apply to a smart host, whatever its name.
-    let file =
-        providers("[smart]\nmx = [\"smart.example\"]\nconnections_max = 1\nmessages_per_minute = 60\n");
+    let file = write_providers_file(
+        "[smart]\nmx = [\"smart.example\"]\nconnections_max = 1\nmessages_per_minute = 60\n",
+    );
     let mut all = vec![
         ("POSTROAD_DELIVERY_SMARTHOST", address.as_str()),
         ("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap()),

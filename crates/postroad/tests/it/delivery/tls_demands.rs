@@ -23,7 +23,7 @@ impl Authorities {
     }
 }
 
-fn tls(certificate: &TestCertificate) -> Script {
+fn script_with_tls(certificate: &TestCertificate) -> Script {
     Script::new().with_tls(PeerTls::With(certificate.clone()))
 }
 
@@ -56,11 +56,11 @@ async fn an_mta_sts_policy_is_enforced() {
     }
     let listed = TestCertificate::for_names(&["mx.good.example", "mx.unlisted.example"]);
     let stranger = TestCertificate::self_signed(&["mx.stranger.example"]);
-    let good = outside.site("good.example", tls(&listed));
-    let wrong = outside.site("stranger.example", tls(&stranger));
+    let good = outside.site("good.example", script_with_tls(&listed));
+    let wrong = outside.site("stranger.example", script_with_tls(&stranger));
     let plain = outside.site("plain.example", Script::new());
-    let unlisted = outside.site("unlisted.example", tls(&listed));
-    let testing = outside.site("testing.example", tls(&stranger));
+    let unlisted = outside.site("unlisted.example", script_with_tls(&listed));
+    let testing = outside.site("testing.example", script_with_tls(&stranger));
     let authorities = Authorities::of(&[&web, &listed]);
     let port = policies.address().port().to_string();
     let envs = [
@@ -121,8 +121,8 @@ async fn a_sender_can_demand_tls() {
     let outside = Outside::new();
     let trusted = TestCertificate::for_names(&["mx.good.example"]);
     let stranger = TestCertificate::for_names(&["mx.stranger.example"]);
-    let good = outside.site("good.example", tls(&trusted));
-    let wrong = outside.site("stranger.example", tls(&stranger));
+    let good = outside.site("good.example", script_with_tls(&trusted));
+    let wrong = outside.site("stranger.example", script_with_tls(&stranger));
     let plain = outside.site("plain.example", Script::new());
     let authorities = Authorities::of(&[&trusted]);
     // Slow retries, so that they do not use up the connections per minute that a site gets.

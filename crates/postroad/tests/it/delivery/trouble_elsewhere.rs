@@ -24,19 +24,19 @@ struct Trouble {
 impl Trouble {
     /// Five times as much in an optimised build. A debug build would need minutes only to accept that much mail.
     fn of_this_build() -> Self {
-        let times = if is_optimised_build() { 5 } else { 1 };
+        let factor = if is_optimised_build() { 5 } else { 1 };
         Self {
-            silent_hosts: 200 * times,
-            dead_domains: 600 * times,
-            slow_domains: 100 * times,
-            dead_webhooks: 200 * times,
+            silent_hosts: 200 * factor,
+            dead_domains: 600 * factor,
+            slow_domains: 100 * factor,
+            dead_webhooks: 200 * factor,
         }
     }
 }
 
-const SLOW_ANSWER: Duration = Duration::from_secs(3);
+const SLOW_DNS_ANSWER: Duration = Duration::from_secs(3);
 /// Number of messages to known domains; as many go to new domains.
-const HEALTHY: usize = 200;
+const HEALTHY_MESSAGES: usize = 200;
 const KNOWN_DOMAINS: usize = 20;
 /// Memory that the service may use in addition during the trouble. Enough for a debug build too, which needs more than a
 /// release build.
@@ -52,7 +52,7 @@ fn p99_max() -> [Duration; 2] {
 const ARRIVAL_MAX: Duration = Duration::from_mins(1);
 
 /// The engines are tested one after the other: each has the machine's time to itself.
-static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+static ENGINE_LOCK: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// Sends one message to each of `domains`, 50 in a request, from two servers in turn.
 async fn flood(world: &World, third_key: &str, domains: &[String]) {
@@ -81,7 +81,7 @@ fn add_server(world: &World, name: &str) -> String {
 }
 
 /// Creates webhooks that hang, on a separate server that sends some messages.
-async fn dead_webhooks(world: &World, catcher: &WebhookCatcher, count: usize) {
+async fn create_dead_webhooks(world: &World, catcher: &WebhookCatcher, count: usize) {
     catcher.answer("/hangs", CatcherAnswer::Hang);
     let key = &add_server(world, "second");
     let webhook = json!({ "url": catcher.url("/hangs"), "events": ["message.accepted"] });
@@ -98,9 +98,9 @@ async fn dead_webhooks(world: &World, catcher: &WebhookCatcher, count: usize) {
 }
 
 /// The service's memory now (`VmRSS`), or its peak since the start (`VmHWM`), in kB.
-fn memory_kb(world: &World, which: &str) -> u64 {
+fn memory_kb(world: &World, field: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with(which)).unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -125,12 +125,12 @@ fn p99(sorted: &[Duration]) -> Duration {
 both_engines!(silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail);
 
 async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(engine: Engine) {
-    let _turn = ONE_AT_A_TIME.lock().await;
+    let _guard = ENGINE_LOCK.lock().await;
     let trouble = Trouble::of_this_build();
     let outside = Outside::new();
     let healthy = outside.host("mx.healthy.example", Script::new());
     let silent = outside.host("mx.silent.example", Script::new().on(Stage::Banner, Answer::stall()));
-    let site = |domain: &str, peer: &SmtpPeer| {
+    let publish = |domain: &str, peer: &SmtpPeer| {
         let host = format!("mx.{domain}");
         let std::net::IpAddr::V4(address) = peer.address().ip() else { panic!("all peers are IPv4") };
         outside.dns.mx(domain, 10, &host).a(&host, address);
@@ -139,7 +139,7 @@ async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(eng
     let (silent_domains, dead_domains): (Vec<String>, Vec<String>) =
         (names("silent", trouble.silent_hosts), names("dead", trouble.dead_domains));
     for domain in &silent_domains {
-        site(domain, &silent);
+        publish(domain, &silent);
     }
     for domain in &dead_domains {
         outside.dns.fail(domain, Failure::Silent);
@@ -147,18 +147,18 @@ async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(eng
     let (slow_domains, failing_domains): (Vec<String>, Vec<String>) =
         (names("slow", trouble.slow_domains), names("failing", trouble.slow_domains));
     for domain in &slow_domains {
-        site(domain, &silent);
-        outside.dns.fail(domain, Failure::Slow(SLOW_ANSWER));
+        publish(domain, &silent);
+        outside.dns.fail(domain, Failure::Slow(SLOW_DNS_ANSWER));
     }
     for domain in &failing_domains {
         outside.dns.fail(domain, Failure::ServFail);
     }
     let known: Vec<String> = names("known", KNOWN_DOMAINS);
-    let new: Vec<String> = names("new", HEALTHY);
+    let new: Vec<String> = names("new", HEALTHY_MESSAGES);
     // The answers for known domains expire in the middle of the trouble.
     outside.dns.ttl_secs(1);
     for domain in known.iter().chain(&new) {
-        site(domain, &healthy);
+        publish(domain, &healthy);
     }
     let envs = [
         ("POSTROAD_WEBHOOKS_PER_SERVER", "2000"),
@@ -173,7 +173,7 @@ async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(eng
     healthy.wait_until(|record| record.messages.len() >= KNOWN_DOMAINS).await;
     let memory_before = memory_kb(&world, "VmRSS:");
 
-    dead_webhooks(&world, &catcher, trouble.dead_webhooks).await;
+    create_dead_webhooks(&world, &catcher, trouble.dead_webhooks).await;
     let third_key = add_server(&world, "third");
     let troubled: Vec<String> =
         [silent_domains, dead_domains, slow_domains, failing_domains].into_iter().flatten().collect();
@@ -192,13 +192,13 @@ async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(eng
     }
     let deadline = Instant::now() + ARRIVAL_MAX;
     let arrived = || ["known-", "new-"].map(|prefix| latencies(&healthy, &begun, prefix));
-    while arrived().iter().any(|all| all.len() < HEALTHY) && Instant::now() < deadline {
+    while arrived().iter().any(|all| all.len() < HEALTHY_MESSAGES) && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let [known, new] = arrived();
     let memory = memory_kb(&world, "VmHWM:").saturating_sub(memory_before);
     eprintln!(
-        "{engine:?}: known {} of {HEALTHY}, median {:?}, p99 {:?}; new {} of {HEALTHY}, median {:?}, p99 {:?}; {memory} KB more at the peak",
+        "{engine:?}: known {} of {HEALTHY_MESSAGES}, median {:?}, p99 {:?}; new {} of {HEALTHY_MESSAGES}, median {:?}, p99 {:?}; {memory} KB more at the peak",
         known.len(),
         known.get(known.len() / 2),
         known.last().map(|_| p99(&known)),
@@ -206,7 +206,7 @@ async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(eng
         new.get(new.len() / 2),
         new.last().map(|_| p99(&new)),
     );
-    assert_eq!((known.len(), new.len()), (HEALTHY, HEALTHY), "all healthy mail arrives");
+    assert_eq!((known.len(), new.len()), (HEALTHY_MESSAGES, HEALTHY_MESSAGES), "all healthy mail arrives");
     let [known_max, new_max] = p99_max();
     assert!(p99(&known) < known_max, "known domains: p99 {:?}", p99(&known));
     assert!(p99(&new) < new_max, "new domains: p99 {:?}", p99(&new));

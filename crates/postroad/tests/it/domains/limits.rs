@@ -54,7 +54,7 @@ async fn an_accounts_checks_leave_room_for_other_accounts(engine: Engine) {
     }
     let answer = world.call_as(other, "/api/v1/domains/create", &json!({"name": "quick.example"})).await;
     assert_eq!(answer["status"], "success", "{answer}");
-    silence(&dns);
+    silence_dns(&dns);
     let verify = async |number: usize| {
         world.call("/api/v1/domains/verify", &json!({"name": format!("d{number}.example")})).await
     };
@@ -89,7 +89,7 @@ async fn a_check_reports_when_the_next_one_runs(engine: Engine) {
     assert_eq!(reply.header("ratelimit-limit"), None, "a call for an unknown domain does not count");
 }
 
-fn silence(dns: &DnsServer) {
+fn silence_dns(dns: &DnsServer) {
     for number in 0..5 {
         let name = format!("d{number}.example");
         for name in [name.clone(), format!("_dmarc.{name}"), format!("rp.{name}"), format!("track.{name}")] {

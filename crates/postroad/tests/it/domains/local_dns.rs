@@ -23,7 +23,7 @@ async fn a_domain_is_verified_by_publishing_its_records_in_dev(world: World) {
     for purpose in ["spf", "dkim", "dmarc", "return_path", "tracking"] {
         assert_eq!(status(&verified, purpose), "verified", "{verified:#}");
     }
-    let (message, mail_from) = world.sent_from("hello@shop.example", "bob@example.net").await;
+    let (message, mail_from) = world.send_from("hello@shop.example", "bob@example.net").await;
     assert_eq!(verdicts(&message, &verified), [true]);
     assert!(mail_from.ends_with("@rp.shop.example"), "{mail_from}");
     let removed = world.request("DELETE", "/dev/dns/shop.example", &[], Bytes::new()).await.json();

@@ -1,7 +1,7 @@
 //! Domains from outside: records in a real DNS, the HTTP port, the command line, and the mail that goes out.
 
+mod automatic_checks;
 mod by_account;
-mod by_itself;
 mod command_line;
 mod limits;
 mod local_dns;
@@ -44,17 +44,17 @@ impl World {
         answer["data"]["code"].as_str().unwrap_or_else(|| panic!("{action}: {answer}")).to_owned()
     }
 
-    /// Checks again, as often as that is allowed, until the domain is as wanted.
-    pub(crate) async fn until_domain(&self, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    /// Checks again, as often as that is allowed, until `condition` is true for the domain.
+    pub(crate) async fn until_domain(&self, name: &str, condition: impl Fn(&Value) -> bool) -> Value {
         eventually(async || {
             let domain = self.domains("verify", &json!({ "name": name })).await;
-            if is_so(&domain) { Ok(domain) } else { Err(domain) }
+            if condition(&domain) { Ok(domain) } else { Err(domain) }
         })
         .await
     }
 
     /// Sends a message from that address; returns its bytes and its envelope sender, as they left.
-    pub(crate) async fn sent_from(&self, from: &str, to: &str) -> (Vec<u8>, String) {
+    pub(crate) async fn send_from(&self, from: &str, to: &str) -> (Vec<u8>, String) {
         self.accepted(&good_but(json!({ "from": from, "to": [to] }))).await;
         let caught = self.client.get(&format!("/dev/messages/wait?to={to}&timeout=20")).await.unwrap().json();
         let raw = self.client.get(&format!("/dev/messages/{}/raw", caught["id"])).await.unwrap();

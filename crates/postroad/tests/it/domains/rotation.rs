@@ -49,16 +49,16 @@ async fn every_message_verifies_while_the_key_is_rotated_under_load(engine: Engi
     let name = json!({"name": "shop.example"});
     publish(&dns, &world.domains("create", &name).await);
     world.until_domain("shop.example", |domain| domain["verified"] == true).await;
-    let is_over = AtomicBool::new(false);
-    let (world, is_over) = (&world, &is_over);
+    let is_rotated = AtomicBool::new(false);
+    let (world, is_rotated) = (&world, &is_rotated);
     // Two senders do not pause while the new record is published and found, and for a while after.
     let load = async |sender: usize| {
         let mut messages = Vec::new();
         let mut remaining = 20;
         while remaining > 0 {
             let to = format!("r{}-{sender}@example.net", messages.len());
-            messages.push(world.sent_from("hello@shop.example", &to).await.0);
-            remaining -= usize::from(is_over.load(Ordering::Acquire));
+            messages.push(world.send_from("hello@shop.example", &to).await.0);
+            remaining -= usize::from(is_rotated.load(Ordering::Acquire));
         }
         messages
     };
@@ -68,7 +68,7 @@ async fn every_message_verifies_while_the_key_is_rotated_under_load(engine: Engi
         publish(&dns, &rotated);
         let rotated =
             world.until_domain("shop.example", |domain| states(domain) == ["retiring", "active"]).await;
-        is_over.store(true, Ordering::Release);
+        is_rotated.store(true, Ordering::Release);
         rotated
     };
     let (rotated, one, other) = tokio::join!(rotation, load(1), load(2));
@@ -117,12 +117,12 @@ async fn rotation_adds_a_second_signature(engine: Engine) {
     };
     let key = |kind: &str, state: &str| (kind.to_owned(), state.to_owned());
     assert_eq!(kinds(&rotated), [key("rsa", "active"), key("ed25519", "pending")]);
-    let (message, _) = world.sent_from("hello@shop.example", "early@example.net").await;
+    let (message, _) = world.send_from("hello@shop.example", "early@example.net").await;
     assert_eq!(verdicts(&message, &rotated), [true], "it does not sign before its record is found");
     publish(&dns, &rotated);
     let both = [key("rsa", "active"), key("ed25519", "active")];
     let active = world.until_domain("shop.example", |domain| kinds(domain) == both).await;
-    let (message, _) = world.sent_from("hello@shop.example", "late@example.net").await;
+    let (message, _) = world.send_from("hello@shop.example", "late@example.net").await;
     let text = String::from_utf8_lossy(&message).into_owned();
     assert!(text.contains("a=rsa-sha256;") && text.contains("a=ed25519-sha256;"), "{text}");
     assert_eq!(receiver_verdicts(&dns, &[message]).await, [vec![true, true]]);
@@ -152,7 +152,7 @@ async fn a_key_and_a_selector_can_be_imported(engine: Engine) {
     assert_eq!(created["records"][1]["name"], "postal-ab12._domainkey.old.example");
     publish(&dns, &created);
     let verified = world.until_domain("old.example", |domain| domain["verified"] == true).await;
-    let (message, _) = world.sent_from("hello@old.example", "bob@example.net").await;
+    let (message, _) = world.send_from("hello@old.example", "bob@example.net").await;
     assert_eq!(verdicts(&message, &verified), [true]);
     for (key, selector, pointer) in [
         ("no key", "good", "/private_key"),
@@ -170,6 +170,6 @@ async fn a_key_and_a_selector_can_be_imported(engine: Engine) {
     let verified = world.until_domain("moved.example", |domain| domain["verified"] == true).await;
     let hint = verified["records"][1]["hint"].as_str().unwrap();
     assert!(hint.starts_with("The key has less than 2048 bits"), "{hint}");
-    let (message, _) = world.sent_from("hello@moved.example", "ann@example.net").await;
+    let (message, _) = world.send_from("hello@moved.example", "ann@example.net").await;
     assert_eq!(verdicts(&message, &verified), [true]);
 }

@@ -11,7 +11,7 @@ use super::{publish, start, status};
 use crate::world::{Engine, World, both_engines};
 
 /// SPF terms of the service's addresses; `postroad dev` sends from this machine.
-const OURS: &str = "ip4:127.0.0.1 ip6:::1";
+const OUR_IPS: &str = "ip4:127.0.0.1 ip6:::1";
 
 /// A domain that was just created, and the DNS in which it lives.
 struct Zone<'a> {
@@ -70,7 +70,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             |_| {
                 Some(format!(
                     "Your SPF record does not allow this service's addresses 127.0.0.1 and ::1. Change it to: \
-                 v=spf1 ip4:198.51.100.1 {OURS} -all"
+                 v=spf1 ip4:198.51.100.1 {OUR_IPS} -all"
                 ))
             },
         ),
@@ -83,7 +83,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "multiple",
             |_| {
                 Some(format!(
-                    "You have two SPF records. Replace them by this one: v=spf1 ip4:198.51.100.6 ip4:198.51.100.7 {OURS} \
+                    "You have two SPF records. Replace them by this one: v=spf1 ip4:198.51.100.6 ip4:198.51.100.7 {OUR_IPS} \
                      ~all"
                 ))
             },
@@ -101,7 +101,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "spf-redirect.example",
             |zone| {
                 zone.txt("v=spf1 redirect=_spf.spf-redirect.example");
-                zone.dns.txt("_spf.spf-redirect.example", &format!("v=spf1 {OURS} -all"));
+                zone.dns.txt("_spf.spf-redirect.example", &format!("v=spf1 {OUR_IPS} -all"));
             },
             "verified",
             |_| None,
@@ -125,7 +125,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 Some(format!(
                     "Your SPF record has an error, so receivers ignore all of it: exists:%{{z}}.example is not valid. The new \
                  record leaves out exists:%{{z}}.example, and ends in ?all so that nobody is refused for that; correct and \
-                 add again what you need. Change it to: v=spf1 {OURS} ?all"
+                 add again what you need. Change it to: v=spf1 {OUR_IPS} ?all"
                 ))
             },
         ),
@@ -135,7 +135,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "verified",
             |zone| {
                 Some(format!(
-                    "Your SPF record allows every server in the world to send as {} (+all). Change it to: v=spf1 {OURS} ?all",
+                    "Your SPF record allows every server in the world to send as {} (+all). Change it to: v=spf1 {OUR_IPS} ?all",
                     zone.domain
                 ))
             },
@@ -155,7 +155,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 let costs: Vec<String> = names.iter().take(4).map(|name| format!("{name} (1)")).collect();
                 Some(format!(
                     "Your SPF needs 11 lookups; 10 are allowed. These terms cost most: {}. Remove those that no longer \
-                     send for you. Until then this record works for mail from here: v=spf1 {OURS} {} -all",
+                     send for you. Until then this record works for mail from here: v=spf1 {OUR_IPS} {} -all",
                     costs.join(", "),
                     names.join(" ")
                 ))
@@ -163,13 +163,13 @@ fn spf_scenarios() -> Vec<Scenario> {
         ),
         case(
             "spf-void.example",
-            |zone| zone.txt(&format!("v=spf1 a:x1.example mx:x2.example a:x3.example {OURS} -all")),
+            |zone| zone.txt(&format!("v=spf1 a:x1.example mx:x2.example a:x3.example {OUR_IPS} -all")),
             "mismatch",
             |_| {
                 Some(format!(
                     "Your SPF asks for records that do not exist: a:x1.example, mx:x2.example and a:x3.example. More than two \
                      make receivers ignore it. The new record leaves out a:x1.example, mx:x2.example, a:x3.example, which \
-                     match nobody. Change it to: v=spf1 {OURS} -all"
+                     match nobody. Change it to: v=spf1 {OUR_IPS} -all"
                 ))
             },
         ),
@@ -198,14 +198,19 @@ fn spf_scenarios() -> Vec<Scenario> {
             |zone| Some(no_answer(&zone.domain, &zone.domain, "the name server referred to others")),
         ),
         // With blanks, capitals and a final dot, as people type names.
-        case(" Spf-Entered.Example. ", |zone| zone.txt(&format!("v=spf1 {OURS} -all")), "verified", |_| None),
+        case(
+            " Spf-Entered.Example. ",
+            |zone| zone.txt(&format!("v=spf1 {OUR_IPS} -all")),
+            "verified",
+            |_| None,
+        ),
         case(
             "Bücher.example",
             |zone| zone.txt("v=spf1 -all"),
             "mismatch",
             |_| {
                 Some(format!(
-                    "Your SPF record does not allow this service's addresses 127.0.0.1 and ::1. Change it to: v=spf1 {OURS} -all"
+                    "Your SPF record does not allow this service's addresses 127.0.0.1 and ::1. Change it to: v=spf1 {OUR_IPS} -all"
                 ))
             },
         ),
@@ -491,15 +496,19 @@ async fn check(world: &World, dns: &DnsServer, other_key: &str, scenario: Scenar
     let hint = (scenario.hint)(&zone);
     eventually(async || {
         let seen = record(&world.domains("verify", &json!({ "name": zone.domain })).await, scenario.purpose);
-        let is_so = seen["status"] == scenario.status && seen["hint"] == json!(hint);
-        if is_so { Ok(()) } else { Err(format!("{}: {hint:?} is wanted, and {seen}", scenario.entered)) }
+        let is_expected = seen["status"] == scenario.status && seen["hint"] == json!(hint);
+        if is_expected {
+            Ok(())
+        } else {
+            Err(format!("{}: {hint:?} is wanted, and {seen}", scenario.entered))
+        }
     })
     .await;
 }
 
-both_engines!(each_scenario_has_its_status_and_its_hint, silent_name_servers_are_no_verdict);
+both_engines!(each_scenario_has_its_status_and_its_hint, silent_name_servers_give_no_verdict);
 
-async fn silent_name_servers_are_no_verdict(engine: Engine) {
+async fn silent_name_servers_give_no_verdict(engine: Engine) {
     let (world, dns) = start(engine);
     let created = world.domains("create", &json!({"name": "silent.example"})).await;
     publish(&dns, &created);

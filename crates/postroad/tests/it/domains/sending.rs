@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postroad_testkit::{Received, WebhookCatcher};
+use postroad_testkit::{ReceivedPost, WebhookCatcher};
 use serde_json::{Value, json};
 
 use super::{publish, start, status, verdicts};
@@ -49,7 +49,7 @@ async fn a_domain_goes_from_missing_to_verified_and_signs_its_mail(engine: Engin
         world.call("/api/v1/events/list", &json!({"types": ["domain.verified"], "wait_s": 20})).await;
     assert_eq!(events["data"]["items"][0]["data"]["domain"]["name"], "shop.example", "{events}");
 
-    let (message, mail_from) = world.sent_from("hello@shop.example", "bob@example.net").await;
+    let (message, mail_from) = world.send_from("hello@shop.example", "bob@example.net").await;
     assert_eq!(verdicts(&message, &verified), [true]);
     assert!(String::from_utf8_lossy(&message).contains("d=shop.example;"));
     assert!(mail_from.ends_with("@rp.shop.example"), "{mail_from}");
@@ -90,7 +90,7 @@ async fn mail_is_signed_by_the_domains_key_while_its_record_is_gone_for_a_moment
     dns.remove(verified["records"][1]["name"].as_str().unwrap());
     let failing = world.until_domain("shop.example", |domain| domain["failing_since"].is_string()).await;
     assert_eq!((&failing["verified"], status(&failing, "dkim")), (&json!(true), "missing"));
-    let (message, _) = world.sent_from("hello@shop.example", "bob@example.net").await;
+    let (message, _) = world.send_from("hello@shop.example", "bob@example.net").await;
     assert_eq!(verdicts(&message, &verified), [true], "the record may be back when the mail is read");
     let events = world.call("/api/v1/events/list", &json!({"types": ["domain.failing"]})).await;
     let event = &events["data"]["items"][0]["data"];
@@ -98,9 +98,10 @@ async fn mail_is_signed_by_the_domains_key_while_its_record_is_gone_for_a_moment
         (&event["domain"]["name"], &event["records"][1]["status"]),
         (&json!("shop.example"), &json!("missing"))
     );
-    let is_reported = |posts: &[Received]| posts.iter().any(|post| post.json()["event"] == "DomainDNSError");
+    let is_reported =
+        |posts: &[ReceivedPost]| posts.iter().any(|post| post.json()["event"] == "DomainDNSError");
     let posts = catcher.wait_until("/in", Duration::from_secs(30), is_reported);
-    let post = posts.iter().map(Received::json).find(|post| post["event"] == "DomainDNSError").unwrap();
+    let post = posts.iter().map(ReceivedPost::json).find(|post| post["event"] == "DomainDNSError").unwrap();
     assert_eq!(post["payload"]["domain"], "shop.example", "{post:#}");
     assert_eq!(post["payload"]["dkim_status"], "Missing", "{post:#}");
 }

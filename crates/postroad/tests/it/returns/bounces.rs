@@ -51,8 +51,8 @@ async fn a_bounce_changes_the_status_and_shows_the_reason(world: World) {
             &json!("550 5.1.1 User unknown")
         )
     );
-    let held = world.accepted_id(&good_but(json!({"to": [sent.recipient]}))).await;
-    let held = world.until_status(held, "Held").await;
+    let next = world.accepted_id(&good_but(json!({"to": [sent.recipient]}))).await;
+    let held = world.until_status(next, "Held").await;
     assert!(held[0]["details"].as_str().unwrap().contains("hard_bounce"), "{held:?}");
     // The same again, as after a lost reply.
     assert_eq!(mail_back(&world, &sent.return_path, &text).await, OK);
@@ -91,8 +91,8 @@ async fn delays_and_automatic_replies_change_nothing(world: World) {
     let delay = notification("slow@example.com", "delayed", "4.4.1", "451 4.4.1 No answer");
     let away = "From: slow@example.com\r\nSubject: Out of office: Your order\r\nMessage-ID: <away@example.com>\r\n\
             Auto-Submitted: auto-replied\r\n\r\nI am away until Monday.\r\n";
-    let shouting = "From: someone@example.com\r\nSubject: Hello\r\n\r\n550 5.1.1 I am only a letter.\r\n";
-    for text in [&delay, away, shouting] {
+    let letter = "From: someone@example.com\r\nSubject: Hello\r\n\r\n550 5.1.1 I am only a letter.\r\n";
+    for text in [&delay, away, letter] {
         assert_eq!(mail_back(&world, &sent.return_path, text).await, OK);
     }
     assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");

@@ -6,21 +6,21 @@ use postroad_testkit::{SmtpClient, eventually};
 use serde_json::json;
 
 use super::feedback_forms::{comcast, headers_of, microsoft, yahoo};
-use super::{Sent, bounce_listener, send_and_catch};
+use super::{SentMessage, bounce_listener, send_and_catch};
 use crate::world::{Engine, RAW, World, both_engines, good_but};
 
-const TAKEN: &str = "250 2.0.0 OK";
-const FOREIGN: &str = "554 5.7.1 The report encloses no message that was sent from here";
+const ACCEPTED_REPLY: &str = "250 2.0.0 OK";
+const FOREIGN_REPORT_REPLY: &str = "554 5.7.1 The report encloses no message that was sent from here";
 
 /// A message that was sent, and its bytes as the receiver has them.
-struct Received {
-    sent: Sent,
+struct ReceivedMessage {
+    sent: SentMessage,
     raw: String,
 }
 
-async fn received(world: &World, recipient: &str) -> Received {
+async fn send_and_read(world: &World, recipient: &str) -> ReceivedMessage {
     let sent = send_and_catch(world, recipient).await;
-    Received { sent, raw: caught_raw(world, recipient).await }
+    ReceivedMessage { sent, raw: caught_raw(world, recipient).await }
 }
 
 async fn caught_raw(world: &World, recipient: &str) -> String {
@@ -30,7 +30,7 @@ async fn caught_raw(world: &World, recipient: &str) -> String {
 }
 
 /// Host name of the service, from the return path of a message.
-fn host(message: &Received) -> &str {
+fn host(message: &ReceivedMessage) -> &str {
     let (_, domain) = message.sent.return_path.split_once('@').unwrap();
     domain.strip_prefix("rp.").unwrap()
 }
@@ -70,7 +70,7 @@ fn with_wrong_message_id(raw: &str) -> String {
 
 both_engines!(
     a_report_in_each_receivers_form_suppresses_only_its_recipient,
-    a_message_id_made_here_suppresses_its_only_recipient,
+    a_generated_message_id_suppresses_the_recipient_if_there_was_only_one,
     forged_complaints_suppress_nobody,
     other_mail_is_refused_at_an_address_for_complaints
 );
@@ -78,7 +78,7 @@ both_engines!(
 async fn a_report_in_each_receivers_form_suppresses_only_its_recipient(world: World) {
     let mut messages = Vec::new();
     for name in ["yahoo", "microsoft", "comcast", "path", "alias"] {
-        messages.push(received(&world, &format!("{name}@example.com")).await);
+        messages.push(send_and_read(&world, &format!("{name}@example.com")).await);
     }
     let host = host(&messages[0]).to_owned();
     let raw = |at: usize| messages[at].raw.clone();
@@ -92,32 +92,33 @@ async fn a_report_in_each_receivers_form_suppresses_only_its_recipient(world: Wo
         (2, format!("FBL@{host}"), comcast(&raw(2), &recipient(2))),
         (3, "fbl@rp.customer.example".to_owned(), headers_of(&with_return_path)),
     ] {
-        assert_eq!(report(&world, &to, &text).await, TAKEN, "{to}\n{text}");
+        assert_eq!(report(&world, &to, &text).await, ACCEPTED_REPLY, "{to}\n{text}");
         assert_eq!(next_status(&world, &recipient(at)).await, "Held", "{text}");
     }
     assert_eq!(next_status(&world, &recipient(4)).await, "Sent");
     assert_eq!(world.expanded(messages[0].sent.id).await["status"]["status"], "Sent");
 }
 
-// Some receivers keep only the headers that every message has.
-async fn a_message_id_made_here_suppresses_its_only_recipient(world: World) {
-    let host = host(&received(&world, "first@example.com").await).to_owned();
+// Some receivers keep only the headers that every message has, so the Message-ID is all that identifies the message.
+async fn a_generated_message_id_suppresses_the_recipient_if_there_was_only_one(world: World) {
+    let host = host(&send_and_read(&world, "first@example.com").await).to_owned();
     let fbl = format!("fbl@{host}");
-    let bare = async |recipient: &str| without_header(&caught_raw(&world, recipient).await, "X-Postroad-Id");
+    let without_id =
+        async |recipient: &str| without_header(&caught_raw(&world, recipient).await, "X-Postroad-Id");
     let complain = async |original: &str, recipient: &str| {
         let path = format!("bounces@{host}");
-        let replies =
+        let pending_replies =
             [headers_of(original), microsoft(original, recipient), yahoo(original, &path, recipient)]
                 .map(async |text| report(&world, &fbl, &text).await);
-        let mut heard = Vec::new();
-        for reply in replies {
-            heard.push(reply.await);
+        let mut replies = Vec::new();
+        for reply in pending_replies {
+            replies.push(reply.await);
         }
-        heard.dedup();
-        heard
+        replies.dedup();
+        replies
     };
     world.accepted(&good_but(json!({"to": ["one@example.com"]}))).await;
-    assert_eq!(complain(&bare("one@example.com").await, "one@example.com").await, [TAKEN]);
+    assert_eq!(complain(&without_id("one@example.com").await, "one@example.com").await, [ACCEPTED_REPLY]);
     assert_eq!(next_status(&world, "one@example.com").await, "Held");
     // A message that its sender built without a Message-ID.
     let from = world.daemon.ready()["domain"].as_str().unwrap();
@@ -125,20 +126,24 @@ async fn a_message_id_made_here_suppresses_its_only_recipient(world: World) {
     let raw = json!({"mail_from": format!("a@{from}"), "rcpt_to": ["built@example.com"], "data": data});
     let answer = world.call(RAW, &raw).await;
     assert_eq!(answer["status"], "success", "{answer}");
-    assert_eq!(complain(&bare("built@example.com").await, "built@example.com").await, [TAKEN]);
+    assert_eq!(complain(&without_id("built@example.com").await, "built@example.com").await, [ACCEPTED_REPLY]);
     assert_eq!(next_status(&world, "built@example.com").await, "Held");
 
     // Both recipients know the Message-ID, so it does not prove which of them complains.
     world.accepted(&good_but(json!({"to": ["two@example.com"], "cc": ["three@example.com"]}))).await;
-    assert_eq!(complain(&bare("two@example.com").await, "two@example.com").await, [FOREIGN]);
+    assert_eq!(
+        complain(&without_id("two@example.com").await, "two@example.com").await,
+        [FOREIGN_REPORT_REPLY]
+    );
     // Message-IDs that senders set can be guessed, whatever they look like.
-    let owned = ["<order-17@shop.example>", "<0190a5f2-0000-8000-8000-000000000001@rp.postroad.localhost>"];
-    for (own, recipient) in owned.into_iter().zip(["four@example.com", "five@example.com"]) {
+    let own_message_ids =
+        ["<order-17@shop.example>", "<0190a5f2-0000-8000-8000-000000000001@rp.postroad.localhost>"];
+    for (own, recipient) in own_message_ids.into_iter().zip(["four@example.com", "five@example.com"]) {
         let body = good_but(json!({"to": [recipient], "headers": {"Message-ID": own}}));
         world.accepted(&body).await;
-        let original = bare(recipient).await;
+        let original = without_id(recipient).await;
         assert!(original.contains(own), "{original}");
-        assert_eq!(complain(&original, recipient).await, [FOREIGN]);
+        assert_eq!(complain(&original, recipient).await, [FOREIGN_REPORT_REPLY]);
     }
     for recipient in ["two@example.com", "three@example.com", "four@example.com", "five@example.com"] {
         assert_eq!(next_status(&world, recipient).await, "Sent", "{recipient}");
@@ -146,71 +151,71 @@ async fn a_message_id_made_here_suppresses_its_only_recipient(world: World) {
 }
 
 async fn forged_complaints_suppress_nobody(world: World) {
-    let victim = received(&world, "victim@example.com").await;
-    let own = received(&world, "attacker@example.net").await;
+    let victim = send_and_read(&world, "victim@example.com").await;
+    let attackers_message = send_and_read(&world, "attacker@example.net").await;
     let fbl = format!("fbl@{}", host(&victim));
     let address = victim.sent.recipient.as_str();
     let id = victim.sent.return_path.split('@').next().unwrap();
     let mut wrong_id = id.to_owned();
     let last = wrong_id.pop().unwrap();
     wrong_id.push(if last == 'a' { 'b' } else { 'a' });
-    let unsigned = without_header(&victim.raw, "X-Postroad-Id");
-    let unsigned = with_wrong_message_id(&unsigned);
-    let (head, body) = unsigned.split_once("\r\n\r\n").unwrap();
+    let unidentified = without_header(&victim.raw, "X-Postroad-Id");
+    let unidentified = with_wrong_message_id(&unidentified);
+    let (head, body) = unidentified.split_once("\r\n\r\n").unwrap();
     let wrong_path = format!("{wrong_id}@rp.{}", host(&victim));
     for original in [
         // People other than the recipient may know the address and the content of the message.
-        unsigned.clone(),
-        format!("X-Postroad-Id: {wrong_id}\r\n{unsigned}"),
-        format!("Return-Path: <{wrong_path}>\r\n{unsigned}"),
-        format!("X-Postroad-Id: {id}x\r\n{unsigned}"),
-        format!("X-Postroad-Id: {}\r\n{unsigned}", "x".repeat(900)),
+        unidentified.clone(),
+        format!("X-Postroad-Id: {wrong_id}\r\n{unidentified}"),
+        format!("Return-Path: <{wrong_path}>\r\n{unidentified}"),
+        format!("X-Postroad-Id: {id}x\r\n{unidentified}"),
+        format!("X-Postroad-Id: {}\r\n{unidentified}", "x".repeat(900)),
         // The identifier counts in the header of the enclosed message, not in what it quotes.
         format!("{head}\r\n\r\nX-Postroad-Id: {id}\r\n{body}"),
     ] {
-        assert_eq!(report(&world, &fbl, &yahoo(&original, &wrong_path, address)).await, FOREIGN);
-        assert_eq!(report(&world, &fbl, &microsoft(&original, address)).await, FOREIGN);
+        assert_eq!(report(&world, &fbl, &yahoo(&original, &wrong_path, address)).await, FOREIGN_REPORT_REPLY);
+        assert_eq!(report(&world, &fbl, &microsoft(&original, address)).await, FOREIGN_REPORT_REPLY);
     }
-    let outside = format!("X-Postroad-Id: {id}\r\n{}", microsoft(&unsigned, address));
-    assert_eq!(report(&world, &fbl, &outside).await, FOREIGN);
+    let id_outside_original = format!("X-Postroad-Id: {id}\r\n{}", microsoft(&unidentified, address));
+    assert_eq!(report(&world, &fbl, &id_outside_original).await, FOREIGN_REPORT_REPLY);
     // A recipient can complain about its own message, but suppresses nobody else by naming others.
-    let named = own.raw.replace("attacker@example.net", address);
-    assert_eq!(report(&world, &fbl, &yahoo(&named, &wrong_path, address)).await, TAKEN);
+    let named = attackers_message.raw.replace("attacker@example.net", address);
+    assert_eq!(report(&world, &fbl, &yahoo(&named, &wrong_path, address)).await, ACCEPTED_REPLY);
     assert_eq!(next_status(&world, address).await, "Sent");
     assert_eq!(next_status(&world, "attacker@example.net").await, "Held");
 }
 
 async fn other_mail_is_refused_at_an_address_for_complaints(world: World) {
-    let known = received(&world, "jo@example.com").await;
-    let fbl = format!("fbl@{}", host(&known));
+    let message = send_and_read(&world, "jo@example.com").await;
+    let fbl = format!("fbl@{}", host(&message));
     let letter = "From: a@b.example\r\nTo: fbl\r\nSubject: Hello\r\n\r\nIs anybody there?\r\n";
     assert_eq!(report(&world, &fbl, letter).await, "554 5.6.0 The mail contains no report");
     let not_spam =
-        yahoo(&known.raw, &known.sent.return_path, "jo@example.com").replace("abuse\r\n", "not-spam\r\n");
-    assert_eq!(report(&world, &fbl, &not_spam).await, TAKEN);
+        yahoo(&message.raw, &message.sent.return_path, "jo@example.com").replace("abuse\r\n", "not-spam\r\n");
+    assert_eq!(report(&world, &fbl, &not_spam).await, ACCEPTED_REPLY);
     assert_eq!(next_status(&world, "jo@example.com").await, "Sent");
     for name in ["postmaster", "abuse", "Abuse"] {
-        let reply = report(&world, &format!("{name}@{}", host(&known)), letter).await;
+        let reply = report(&world, &format!("{name}@{}", host(&message)), letter).await;
         assert!(reply.starts_with("550 5.1.1 Nobody reads mail to this address"), "{reply}");
     }
-    let complaint = yahoo(&known.raw, &known.sent.return_path, "jo@example.com");
-    assert_eq!(report(&world, &format!("abuse@{}", host(&known)), &complaint).await, TAKEN);
+    let complaint = yahoo(&message.raw, &message.sent.return_path, "jo@example.com");
+    assert_eq!(report(&world, &format!("abuse@{}", host(&message)), &complaint).await, ACCEPTED_REPLY);
     assert_eq!(next_status(&world, "jo@example.com").await, "Held");
 }
 
 async fn configured_addresses_take_complaints(engine: Engine) {
     let envs = [("POSTROAD_FEEDBACK_ADDRESSES", "loops@company.example, abuse@company.example")];
     let world = World::start_with(engine, &envs);
-    let known = received(&world, "jo@example.com").await;
+    let message = send_and_read(&world, "jo@example.com").await;
     // Neither a machine-readable part nor Microsoft's header: a message that a feedback loop encloses is a complaint.
     let text = format!(
         "From: loop@isp.example\r\nSubject: A message\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\
          Content-Type: message/rfc822\r\n\r\n{}\r\n--b--\r\n",
-        known.raw
+        message.raw
     );
     assert!(report(&world, "abuse@company.example", &text).await.starts_with("550 5.1.1 "));
     assert!(report(&world, "other@company.example", &text).await.starts_with("550 5.7.1 "));
-    assert_eq!(report(&world, "Loops@company.example", &text).await, TAKEN);
+    assert_eq!(report(&world, "Loops@company.example", &text).await, ACCEPTED_REPLY);
     assert_eq!(next_status(&world, "jo@example.com").await, "Held");
 }
 

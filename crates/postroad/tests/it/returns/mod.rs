@@ -18,19 +18,19 @@ use serde_json::json;
 use crate::world::{World, good_but};
 
 /// A message that was sent, and the return path it went out with.
-pub(crate) struct Sent {
+pub(crate) struct SentMessage {
     pub(crate) id: i64,
     pub(crate) recipient: String,
     pub(crate) return_path: String,
 }
 
 /// Sends a message and waits until it is in the inbox.
-pub(crate) async fn send_and_catch(world: &World, recipient: &str) -> Sent {
+pub(crate) async fn send_and_catch(world: &World, recipient: &str) -> SentMessage {
     let id = world.accepted_id(&good_but(json!({"to": [recipient]}))).await;
     world.until_status(id, "Sent").await;
     let caught = world.client.get(&format!("/dev/messages/wait?to={recipient}&timeout=20")).await.unwrap();
     let return_path = caught.json()["mail_from"].as_str().expect("it has a return path").to_owned();
-    Sent { id, recipient: recipient.to_owned(), return_path }
+    SentMessage { id, recipient: recipient.to_owned(), return_path }
 }
 
 pub(crate) fn bounce_listener(world: &World) -> SocketAddr {

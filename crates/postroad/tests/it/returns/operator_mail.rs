@@ -11,7 +11,7 @@ const OPERATOR: &str = "ops@company.example";
 const LETTER: &str = "From: Ann <ann@stranger.example>\r\nTo: postmaster@postroad.localhost\r\nSubject: Your mail\r\n\
     Date: Mon, 16 Nov 2026 10:00:00 +0000\r\nMessage-ID: <letter@stranger.example>\r\n\r\nIt looks odd.\r\n";
 
-async fn write(world: &World, to: &str, text: &str) -> String {
+async fn send_letter(world: &World, to: &str, text: &str) -> String {
     let mut client = SmtpClient::connect(bounce_listener(world)).await;
     client.deliver("ann@stranger.example", &[to], text).await
 }
@@ -41,7 +41,7 @@ both_engines!(
 
 async fn letters_to_the_postmaster_reach_the_operator_once(engine: Engine) {
     let world = start_with_operator(engine);
-    assert_eq!(write(&world, "postmaster@postroad.localhost", LETTER).await, "250 2.0.0 OK");
+    assert_eq!(send_letter(&world, "postmaster@postroad.localhost", LETTER).await, "250 2.0.0 OK");
     let wait = format!("/dev/messages/wait?to={OPERATOR}&timeout=20");
     assert_eq!(world.client.get(&wait).await.unwrap().status, 200);
     let (mail_from, raw) = mailbox(&world).await.remove(0);
@@ -50,10 +50,10 @@ async fn letters_to_the_postmaster_reach_the_operator_once(engine: Engine) {
     assert!(raw.contains(LETTER), "{raw}");
 
     // If the mailbox sends the letter back, it is refused, which ends the loop.
-    let reply = write(&world, "Postmaster@postroad.localhost", &raw).await;
+    let reply = send_letter(&world, "Postmaster@postroad.localhost", &raw).await;
     assert_eq!(reply, "554 5.4.6 The message is in a mail loop");
     // Other addresses are still refused.
-    assert!(write(&world, "webmaster@postroad.localhost", LETTER).await.starts_with("550 5.7.1 "));
+    assert!(send_letter(&world, "webmaster@postroad.localhost", LETTER).await.starts_with("550 5.7.1 "));
 }
 
 async fn complaints_to_abuse_take_effect_and_letters_about_mail_are_forwarded(engine: Engine) {
@@ -67,9 +67,9 @@ async fn complaints_to_abuse_take_effect_and_letters_about_mail_are_forwarded(en
         "From: ann@stranger.example\r\nSubject: What is this?\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n\
              Please explain.\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n{raw}\r\n--b--\r\n"
     );
-    assert_eq!(write(&world, "abuse@postroad.localhost", &enclosed).await, "250 2.0.0 OK");
+    assert_eq!(send_letter(&world, "abuse@postroad.localhost", &enclosed).await, "250 2.0.0 OK");
     let foreign = yahoo("From: x@else.example\r\n\r\nBuy!\r\n", "x@else.example", "angry@example.com");
-    assert_eq!(write(&world, "abuse@rp.postroad.localhost", &foreign).await, "250 2.0.0 OK");
+    assert_eq!(send_letter(&world, "abuse@rp.postroad.localhost", &foreign).await, "250 2.0.0 OK");
     let wait =
         format!("/dev/messages/wait?to={OPERATOR}&subject=FW: Your order&timeout=20").replace(' ', "%20");
     assert_eq!(world.client.get(&wait).await.unwrap().status, 200);
@@ -77,7 +77,7 @@ async fn complaints_to_abuse_take_effect_and_letters_about_mail_are_forwarded(en
     world.until_status(next, "Sent").await;
 
     let complaint = yahoo(&raw, &angry.return_path, "angry@example.com");
-    assert_eq!(write(&world, "abuse@postroad.localhost", &complaint).await, "250 2.0.0 OK");
+    assert_eq!(send_letter(&world, "abuse@postroad.localhost", &complaint).await, "250 2.0.0 OK");
     let next = world.accepted_id(&good_but(json!({"to": ["angry@example.com"]}))).await;
     world.until_status(next, "Held").await;
     let headers_of_each: Vec<usize> =

@@ -8,7 +8,7 @@ use crate::world::{World, both_engines};
 const REFUSED: &str = "550 5.7.1 Relay access denied: no mail is accepted for this address";
 
 /// The return path with another letter at position `at`.
-fn changed(return_path: &str, at: usize) -> String {
+fn with_changed_letter(return_path: &str, at: usize) -> String {
     let mut bytes = return_path.as_bytes().to_vec();
     bytes[at] = if bytes[at].eq_ignore_ascii_case(&b'a') { b'b' } else { b'a' };
     String::from_utf8(bytes).unwrap()
@@ -21,12 +21,16 @@ async fn one_changed_character_of_the_mac_is_refused(world: World) {
     let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
     let local_part = sent.return_path.find('@').unwrap();
     for at in [0, local_part - 16, local_part - 8, local_part - 1] {
-        assert_eq!(mail_back(&world, &changed(&sent.return_path, at), &text).await, REFUSED, "{at}");
+        assert_eq!(
+            mail_back(&world, &with_changed_letter(&sent.return_path, at), &text).await,
+            REFUSED,
+            "{at}"
+        );
     }
     assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");
     // Relays change letter case.
-    let shouted = sent.return_path.to_ascii_uppercase();
-    assert_eq!(mail_back(&world, &shouted, &text).await, "250 2.0.0 OK");
+    let uppercase = sent.return_path.to_ascii_uppercase();
+    assert_eq!(mail_back(&world, &uppercase, &text).await, "250 2.0.0 OK");
     assert_eq!(world.expanded(sent.id).await["status"]["status"], "Bounced");
 }
 
@@ -34,7 +38,7 @@ async fn nothing_is_relayed(world: World) {
     let sent = send_and_catch(&world, "jo@example.com").await;
     let (local_part, domain) = sent.return_path.split_once('@').unwrap();
     let mut client = SmtpClient::connect(bounce_listener(&world)).await;
-    for tried in [
+    for recipient in [
         "victim@example.net".to_owned(),
         format!("victim@{domain}"),
         format!("victim%example.net@{domain}"),
@@ -55,9 +59,9 @@ async fn nothing_is_relayed(world: World) {
     ] {
         for from in ["", "shop@example.test", sent.return_path.as_str()] {
             assert!(client.say(&format!("MAIL FROM:<{from}>")).await.starts_with("250 "));
-            let reply = client.say(&format!("RCPT TO:<{tried}>")).await;
-            assert!(reply.starts_with('5'), "{tried}: {reply}");
-            assert!(client.say("DATA").await.starts_with("554 "), "{tried}");
+            let reply = client.say(&format!("RCPT TO:<{recipient}>")).await;
+            assert!(reply.starts_with('5'), "{recipient}: {reply}");
+            assert!(client.say("DATA").await.starts_with("554 "), "{recipient}");
             client.say("RSET").await;
         }
     }

@@ -1,4 +1,4 @@
-//! Reports about domains: summarised for the operator; decompression bombs are refused.
+//! DMARC and TLS reports about domains are summarised for the operator; decompression bombs are refused.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use crate::world::{Engine, World, both_engines};
 
 const OK: &str = "250 2.0.0 OK";
 
-fn dmarc(domain: &str, id: u32, passed: u32, failed: u32) -> String {
+fn dmarc_report(domain: &str, id: u32, passed: u32, failed: u32) -> String {
     let row = |address: &str, count: u32, verdict: &str| {
         format!(
             "<record><row><source_ip>{address}</source_ip><count>{count}</count><policy_evaluated>\
@@ -31,7 +31,7 @@ fn dmarc(domain: &str, id: u32, passed: u32, failed: u32) -> String {
     )
 }
 
-fn tls(domain: &str) -> String {
+fn tls_report(domain: &str) -> String {
     json!({
         "organization-name": "isp.example",
         "date-range": {"start-datetime": "2026-11-01T00:00:00Z", "end-datetime": "2026-11-01T23:59:59Z"},
@@ -46,7 +46,7 @@ fn tls(domain: &str) -> String {
 }
 
 /// A mail with the report, gzipped as receivers send it.
-fn report(file: &[u8]) -> String {
+fn mail_with_report(file: &[u8]) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(file).unwrap();
     let packed = BASE64_STANDARD.encode(encoder.finish().unwrap());
@@ -60,7 +60,7 @@ fn report(file: &[u8]) -> String {
 }
 
 /// An address at the host of the service's return paths.
-async fn address(world: &World, local_part: &str) -> String {
+async fn report_address(world: &World, local_part: &str) -> String {
     let sent = super::send_and_catch(world, "someone@example.com").await;
     format!("{local_part}@{}", sent.return_path.split_once('@').unwrap().1)
 }
@@ -71,18 +71,23 @@ both_engines!(
     reports_are_summed_up_by_domain,
     the_policies_of_a_domain_in_a_tls_report_are_added_up,
     a_report_cannot_send_escapes_to_the_terminal,
-    bombs_and_strangers_are_refused
+    decompression_bombs_and_reports_about_foreign_domains_are_refused
 );
 
 async fn a_verified_domains_reports_are_summed_up_for_its_server(world: World) {
-    let to = address(&world, "dmarc-reports").await;
-    for text in
-        [dmarc("example.test", 1, 10, 2), dmarc("example.test", 2, 5, 0), dmarc("other.example", 3, 7, 7)]
-    {
-        mail_back(&world, &to, &report(text.as_bytes())).await;
+    let to = report_address(&world, "dmarc-reports").await;
+    for text in [
+        dmarc_report("example.test", 1, 10, 2),
+        dmarc_report("example.test", 2, 5, 0),
+        dmarc_report("other.example", 3, 7, 7),
+    ] {
+        mail_back(&world, &to, &mail_with_report(text.as_bytes())).await;
     }
     let tls_to = to.replace("dmarc", "tls");
-    assert_eq!(mail_back(&world, &tls_to, &report(tls("example.test").as_bytes())).await, OK);
+    assert_eq!(
+        mail_back(&world, &tls_to, &mail_with_report(tls_report("example.test").as_bytes())).await,
+        OK
+    );
     let all = json!({"name": "example.test", "from": "2025-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"});
     let reports = world.domains("reports", &all).await;
     let row = |address: &str, messages: u64, dkim_passed: u64, failed: u64| json!({"address": address, "messages": messages, "dkim_passed": dkim_passed, "spf_passed": 0, "failed": failed});
@@ -120,21 +125,25 @@ async fn a_verified_domains_reports_are_summed_up_for_its_server(world: World) {
 
 // Receivers judge by the policy of the organisational domain and name the domain that the mail came from.
 async fn reports_about_a_subdomain_are_counted_for_the_subdomain(world: World) {
-    let to = address(&world, "dmarc-reports").await;
+    let to = report_address(&world, "dmarc-reports").await;
     world.domains("create", &json!({"name": "news.shop.example"})).await;
     world.admin(&["domain", "set-verified", "news.shop.example", "--server", "dev"]);
-    let from =
+    let header_from =
         |name: &str| format!("</row><identifiers><header_from>{name}</header_from></identifiers></record>");
-    let text = dmarc("shop.example", 1, 10, 2).replacen("</row></record>", &from("News.shop.example"), 1);
-    let text = text.replacen("</row></record>", &from("stranger.example"), 1);
-    assert_eq!(mail_back(&world, &to, &report(text.as_bytes())).await, OK);
+    let text = dmarc_report("shop.example", 1, 10, 2).replacen(
+        "</row></record>",
+        &header_from("News.shop.example"),
+        1,
+    );
+    let text = text.replacen("</row></record>", &header_from("stranger.example"), 1);
+    assert_eq!(mail_back(&world, &to, &mail_with_report(text.as_bytes())).await, OK);
     let all =
         json!({"name": "news.shop.example", "from": "2025-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"});
     let reports = world.domains("reports", &all).await;
     assert_eq!((&reports["dmarc"]["messages"], &reports["dmarc"]["passed"]), (&json!(10), &json!(10)));
     // Made-up names below our own host are not domains of ours.
-    let own = to.split_once('@').unwrap().1;
-    let made_up = report(tls(&format!("x1.{own}")).as_bytes());
+    let own_host = to.split_once('@').unwrap().1;
+    let made_up = mail_with_report(tls_report(&format!("x1.{own_host}")).as_bytes());
     assert!(mail_back(&world, &to.replace("dmarc", "tls"), &made_up).await.starts_with("550 5.7.1 "));
     let known: Vec<String> =
         world.admin(&["reports"]).as_array().unwrap().iter().map(|sum| sum["domain"].to_string()).collect();
@@ -142,21 +151,27 @@ async fn reports_about_a_subdomain_are_counted_for_the_subdomain(world: World) {
 }
 
 async fn reports_are_summed_up_by_domain(world: World) {
-    let to = address(&world, "DMARC-Reports").await;
-    for text in
-        [dmarc("example.test", 1, 10, 2), dmarc("example.test", 2, 5, 0), dmarc("example.test", 1, 10, 2)]
-    {
-        assert_eq!(mail_back(&world, &to, &report(text.as_bytes())).await, OK);
+    let to = report_address(&world, "DMARC-Reports").await;
+    for text in [
+        dmarc_report("example.test", 1, 10, 2),
+        dmarc_report("example.test", 2, 5, 0),
+        dmarc_report("example.test", 1, 10, 2),
+    ] {
+        assert_eq!(mail_back(&world, &to, &mail_with_report(text.as_bytes())).await, OK);
     }
-    let own = to.split_once('@').unwrap().1;
-    assert_eq!(mail_back(&world, &to.replace("DMARC", "tls"), &report(tls(own).as_bytes())).await, OK);
+    let own_host = to.split_once('@').unwrap().1;
+    assert_eq!(
+        mail_back(&world, &to.replace("DMARC", "tls"), &mail_with_report(tls_report(own_host).as_bytes()))
+            .await,
+        OK
+    );
     let sums = world.admin(&["reports"]);
-    let of =
+    let sum_of =
         |domain: &str| sums.as_array().unwrap().iter().find(|sum| sum["domain"] == domain).unwrap().clone();
-    let sum = of("example.test");
+    let sum = sum_of("example.test");
     assert_eq!((&sum["kind"], &sum["reports"]), (&json!("dmarc"), &json!(2)));
     assert_eq!((&sum["messages"], &sum["passed"], &sum["failed"]), (&json!(17), &json!(15), &json!(2)));
-    let sum = of(own);
+    let sum = sum_of(own_host);
     assert_eq!((&sum["kind"], &sum["sessions"], &sum["failed"]), (&json!("tls"), &json!(104), &json!(4)));
     let shown = world.admin(&["reports", "--domain", "Example.test"]);
     assert_eq!(shown["reports"].as_array().unwrap().len(), 2);
@@ -172,12 +187,12 @@ async fn reports_are_summed_up_by_domain(world: World) {
 }
 
 async fn the_policies_of_a_domain_in_a_tls_report_are_added_up(world: World) {
-    let to = address(&world, "tls-reports").await;
-    let mut two: Value = serde_json::from_str(&tls("example.test")).unwrap();
+    let to = report_address(&world, "tls-reports").await;
+    let mut two: Value = serde_json::from_str(&tls_report("example.test")).unwrap();
     let policies = two["policies"].as_array_mut().unwrap();
     policies.push(policies[0].clone());
     policies[1]["policy"]["policy-type"] = json!("tlsa");
-    assert_eq!(mail_back(&world, &to, &report(two.to_string().as_bytes())).await, OK);
+    assert_eq!(mail_back(&world, &to, &mail_with_report(two.to_string().as_bytes())).await, OK);
     let listed = world.admin(&["reports", "--domain", "example.test"]);
     let reports = listed["reports"].as_array().unwrap_or_else(|| panic!("{listed}"));
     assert_eq!(reports.len(), 1, "{listed}");
@@ -187,24 +202,25 @@ async fn the_policies_of_a_domain_in_a_tls_report_are_added_up(world: World) {
 }
 
 async fn a_report_cannot_send_escapes_to_the_terminal(world: World) {
-    let to = address(&world, "dmarc-reports").await;
+    let to = report_address(&world, "dmarc-reports").await;
     let organisation = format!("<org_name>isp {ESCAPES}</org_name>");
-    let text = dmarc("example.test", 1, 10, 2).replace("<org_name>isp.example</org_name>", &organisation);
-    assert_eq!(mail_back(&world, &to, &report(text.as_bytes())).await, OK);
+    let text =
+        dmarc_report("example.test", 1, 10, 2).replace("<org_name>isp.example</org_name>", &organisation);
+    assert_eq!(mail_back(&world, &to, &mail_with_report(text.as_bytes())).await, OK);
     let shown = admin_text(&world, &["reports", "--domain", "example.test"]);
     assert!(shown.contains("isp ") && shown.contains(r"\u202e"), "{shown:?}");
     assert_harmless(&shown);
 }
 
-async fn bombs_and_strangers_are_refused(world: World) {
-    let to = address(&world, "dmarc-reports").await;
+async fn decompression_bombs_and_reports_about_foreign_domains_are_refused(world: World) {
+    let to = report_address(&world, "dmarc-reports").await;
     let bomb = [&b"<feedback>"[..], &b"<a> </a>".repeat(1 << 20)].concat();
-    assert_eq!(mail_back(&world, &to, &report(&bomb)).await, "554 5.6.0 The report cannot be read");
-    let damaged = report(b"<feedback><report_metadata>");
+    assert_eq!(mail_back(&world, &to, &mail_with_report(&bomb)).await, "554 5.6.0 The report cannot be read");
+    let damaged = mail_with_report(b"<feedback><report_metadata>");
     assert_eq!(mail_back(&world, &to, &damaged).await, "554 5.6.0 The report cannot be read");
     let letter = "From: a@example.net\r\nSubject: Hello\r\n\r\nBuy this.\r\n";
     assert_eq!(mail_back(&world, &to, letter).await, "554 5.6.0 The mail contains no report");
-    let foreign = report(dmarc("example.net", 1, 1, 1).as_bytes());
+    let foreign = mail_with_report(dmarc_report("example.net", 1, 1, 1).as_bytes());
     assert!(mail_back(&world, &to, &foreign).await.starts_with("550 5.7.1 "));
     assert_eq!(world.admin(&["reports"]), json!([]));
 }
@@ -223,8 +239,8 @@ fn long_report(bytes: usize) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_report_of_twenty_mebibytes_is_refused_by_size() {
     let world = World::start(Engine::Sqlite);
-    let to = address(&world, "dmarc-reports").await;
-    let reply = mail_back(&world, &to, &report(long_report(20 << 20).as_bytes())).await;
+    let to = report_address(&world, "dmarc-reports").await;
+    let reply = mail_back(&world, &to, &mail_with_report(long_report(20 << 20).as_bytes())).await;
     assert_eq!(reply, "552 5.3.4 The report is too large");
 }
 
@@ -232,13 +248,13 @@ async fn a_report_of_twenty_mebibytes_is_refused_by_size() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_report_to_many_recipients_is_read_once() {
     let world = World::start(Engine::Sqlite);
-    let dmarc_reports = address(&world, "dmarc-reports").await;
+    let dmarc_reports = report_address(&world, "dmarc-reports").await;
     let tls_reports = dmarc_reports.replace("dmarc", "tls");
     let rows = long_report(8 << 20).replace("<feedback>", "");
-    let text = dmarc("example.test", 1, 10, 2).replace("</feedback>", &format!("{rows}</feedback>"));
+    let text = dmarc_report("example.test", 1, 10, 2).replace("</feedback>", &format!("{rows}</feedback>"));
     let to = [[dmarc_reports.as_str(); 5], [tls_reports.as_str(); 5]].concat();
     let mut client = SmtpClient::connect(bounce_listener(&world)).await;
-    assert_eq!(client.deliver("", &to, &report(text.as_bytes())).await, OK);
+    assert_eq!(client.deliver("", &to, &mail_with_report(text.as_bytes())).await, OK);
     assert_eq!(world.admin(&["reports"])[0]["reports"], 1);
 }
 
@@ -246,8 +262,8 @@ async fn a_report_to_many_recipients_is_read_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn packed_reports_of_strangers_cost_little_memory_and_are_read_in_turn() {
     let world = World::start(Engine::Sqlite);
-    let to = address(&world, "dmarc-reports").await;
-    let large = report(long_report(8 << 20).as_bytes());
+    let to = report_address(&world, "dmarc-reports").await;
+    let large = mail_with_report(long_report(8 << 20).as_bytes());
     let before = peak_memory_kb(&world);
     let sessions = (0..30).map(|_| mail_back(&world, &to, &large));
     let replies = futures_util::future::join_all(sessions).await;
@@ -256,9 +272,10 @@ async fn packed_reports_of_strangers_cost_little_memory_and_are_read_in_turn() {
         assert!(reply.starts_with("554 5.6.0 ") || reply.starts_with("451 4.3.2 "), "{reply}");
     }
     assert!(replies.iter().any(|reply| reply.starts_with("451 ")), "the budget is used up: {replies:?}");
-    let grown = (peak_memory_kb(&world) - before) / 1024;
-    assert!(grown < 150, "it took {grown} MB more");
-    let reply = mail_back(&world, &to, &report(dmarc("example.test", 9, 1, 1).as_bytes())).await;
+    let grown_mb = (peak_memory_kb(&world) - before) / 1024;
+    assert!(grown_mb < 150, "it took {grown_mb} MB more");
+    let reply =
+        mail_back(&world, &to, &mail_with_report(dmarc_report("example.test", 9, 1, 1).as_bytes())).await;
     assert!(reply == OK || reply.starts_with("451 "), "{reply}");
 }
 

@@ -1,4 +1,4 @@
-//! `bounce-later@` and `complaint@`: from the send to the mail returned by SMTP.
+//! The simulator's recipients `bounce-later@` and `complaint@` return a bounce or a complaint by SMTP.
 
 use postroad_model::EventKind;
 use serde_json::{Value, json};

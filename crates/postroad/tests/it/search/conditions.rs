@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{SEARCH, find_all, find_all_items, q};
+use super::{SEARCH, find_all, find_all_items, query};
 use crate::world::{World, both_engines, good_but};
 
 both_engines!(
@@ -33,27 +33,27 @@ async fn messages_are_found_by_every_condition(world: World) {
     for (conditions, expected) in [
         (json!({}), vec![held, news, order]),
         (json!({"limit": 1}), vec![held, news, order]),
-        (q("order"), vec![held, order]),
-        (q("ORDER -held"), vec![order]),
-        (q("\"order 4711\""), vec![order]),
-        (q("subject:ärger"), vec![news]),
-        (q("subject:ÄRG"), vec![news]),
-        (q("to:smith@EXAMPLE"), vec![order]),
-        (q("to:example.com subject:4711"), vec![order]),
-        (q("tag:news"), vec![news]),
-        (q("tag:new"), vec![]),
-        (q("-tag:news -status:held"), vec![order]),
-        (q("status:held"), vec![held]),
-        (q("status:sent tag:orders"), vec![order]),
-        (q("has:attachment"), vec![order]),
-        (q("-has:attachment order"), vec![held]),
-        (q("domain:example.test order"), vec![held, order]),
-        (q("domain:elsewhere.example"), vec![]),
-        (q("metadata:customer=17"), vec![order]),
-        (q("metadata:customer=1"), vec![]),
-        (q("-metadata:\"customer=17\" order"), vec![held]),
-        (q("from:shop@ after:2020-01-01 rg"), vec![news]),
-        (q("before:2020-01-01"), vec![]),
+        (query("order"), vec![held, order]),
+        (query("ORDER -held"), vec![order]),
+        (query("\"order 4711\""), vec![order]),
+        (query("subject:ärger"), vec![news]),
+        (query("subject:ÄRG"), vec![news]),
+        (query("to:smith@EXAMPLE"), vec![order]),
+        (query("to:example.com subject:4711"), vec![order]),
+        (query("tag:news"), vec![news]),
+        (query("tag:new"), vec![]),
+        (query("-tag:news -status:held"), vec![order]),
+        (query("status:held"), vec![held]),
+        (query("status:sent tag:orders"), vec![order]),
+        (query("has:attachment"), vec![order]),
+        (query("-has:attachment order"), vec![held]),
+        (query("domain:example.test order"), vec![held, order]),
+        (query("domain:elsewhere.example"), vec![]),
+        (query("metadata:customer=17"), vec![order]),
+        (query("metadata:customer=1"), vec![]),
+        (query("-metadata:\"customer=17\" order"), vec![held]),
+        (query("from:shop@ after:2020-01-01 rg"), vec![news]),
+        (query("before:2020-01-01"), vec![]),
         (json!({"status": ["Held", "Bounced"]}), vec![held]),
         (json!({"status": ["Held", "held"]}), vec![held]),
         (json!({"status": "soft_fail"}), vec![]),
@@ -103,12 +103,12 @@ async fn mistakes_in_a_search_are_reported_with_their_position(world: World) {
     let long = "x".repeat(1_001);
     for (request, pointer, part) in [
         (
-            q("to:ann colour:red"),
+            query("to:ann colour:red"),
             "/q",
             "at character 8: unknown key `colour`; known keys are to, from, subject",
         ),
-        (q("\"open"), "/q", "at character 1: the quoted text has no end"),
-        (q("status:lost"), "/q", "at character 8: unknown status; statuses are Pending"),
+        (query("\"open"), "/q", "at character 1: the quoted text has no end"),
+        (query("status:lost"), "/q", "at character 8: unknown status; statuses are Pending"),
         (json!({"status": ["Sent", "lost"]}), "/status/1", "`status/1` should be one of Pending"),
         (json!({"since": "yesterday"}), "/since", "RFC 3339"),
         (json!({"tag": ""}), "/tag", "`tag` is empty"),
@@ -138,7 +138,7 @@ async fn another_servers_messages_are_not_found(world: World) {
     let made = world.admin(&["key", "create", "--server", "other"]);
     let key = made["api_key"].as_str().unwrap();
     assert_eq!(find_all(&world, &json!({})).await, [id]);
-    for conditions in [json!({}), q("a"), json!({"status": ["Sent", "Pending"]})] {
+    for conditions in [json!({}), query("a"), json!({"status": ["Sent", "Pending"]})] {
         let answer = world.call_as(key, SEARCH, &conditions).await;
         assert_eq!(answer["data"]["items"], json!([]), "{conditions}");
     }

@@ -5,17 +5,17 @@ use std::path::Path;
 use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
-use super::holds::ended_job;
-use super::{find_all, q};
-use crate::accounts::{ACCOUNT, done, ready};
+use super::holds::wait_for_job;
+use super::{find_all, query};
+use crate::accounts::{ACCOUNT, call_ok, ready_field};
 use crate::analytics::{SUMMARY, TIMESERIES, call_analytics};
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 pub(super) const ERASE: &str = "/api/v1/messages/erase";
 pub(super) const ADDRESS: &str = "jane.doe@customer.example";
 
-pub(super) async fn send(world: &World, change: Value) -> Value {
-    let sent = world.call(SEND, &good_but(change)).await;
+pub(super) async fn send(world: &World, fields: Value) -> Value {
+    let sent = world.call(SEND, &good_but(fields)).await;
     assert_eq!(sent["status"], "success", "{sent}");
     sent["data"]["messages"].clone()
 }
@@ -27,7 +27,7 @@ pub(super) fn id_of(messages: &Value, address: &str) -> i64 {
 pub(super) async fn erase(world: &World, request: Value) -> Value {
     let started = world.call(ERASE, &request).await;
     assert_eq!(started["status"], "success", "{started}");
-    ended_job(world, &started["data"]["job_id"]).await
+    wait_for_job(world, &started["data"]["job_id"]).await
 }
 
 /// Files below a folder that contain a text in any letter case.
@@ -76,7 +76,7 @@ async fn a_query_without_conditions_erases_nothing(world: World) {
             assert_eq!(answer["data"]["errors"][0]["pointer"], "/query", "{answer}");
         }
     }
-    assert_eq!(find_all(&world, &q(&format!("to:{ADDRESS}"))).await, [id]);
+    assert_eq!(find_all(&world, &query(&format!("to:{ADDRESS}"))).await, [id]);
 }
 
 async fn a_person_is_erased_and_nobody_else(world: World) {
@@ -89,8 +89,8 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
             })).await;
         erased.push(id_of(&sent, &ADDRESS.to_uppercase()));
     }
-    let (_, holding) = world.new_key(&["--hold"]);
-    let held = world.call_as(&holding, SEND, &good_but(json!({"to": [ADDRESS]}))).await;
+    let (_, hold_key) = world.new_key(&["--hold"]);
+    let held = world.call_as(&hold_key, SEND, &good_but(json!({"to": [ADDRESS]}))).await;
     erased.push(id_of(&held["data"]["messages"], ADDRESS));
     let other = id_of(
         &send(&world, json!({"to": ["jane@customer.example"], "subject": "Kept"})).await,
@@ -106,7 +106,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
     world.until_status(longer_id, "Sent").await;
     // A suppression and a search do not leave the address in the database either.
     world.call("/api/v1/suppressions/add", &json!({"address": ADDRESS, "reason": "manual"})).await;
-    world.call("/api/v1/messages/search", &q(&format!("to:{ADDRESS}"))).await;
+    world.call("/api/v1/messages/search", &query(&format!("to:{ADDRESS}"))).await;
     until_tag_is_counted(&world, 5).await;
 
     let dry = world.call(ERASE, &json!({"address": ADDRESS, "dry_run": true})).await;
@@ -135,7 +135,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
         assert!(!rows.to_lowercase().replace(&longer, "").contains(ADDRESS), "{rows}");
     }
     // Messages to a longer address that contains the erased one stay, and so do messages to other people.
-    assert_eq!(find_all(&world, &q(&format!("to:{ADDRESS}"))).await, [longer_id]);
+    assert_eq!(find_all(&world, &query(&format!("to:{ADDRESS}"))).await, [longer_id]);
     let kept = world
         .call("/api/v1/messages/message", &json!({"id": other, "_expansions": ["details", "plain_body"]}))
         .await;
@@ -196,9 +196,9 @@ async fn a_text_is_kept_while_another_recipient_needs_it(world: World) {
     assert_eq!(one["data"]["code"], "MessageTextNeeded", "{one}");
     // The erasure was refused, but the message was cancelled, so the audit log has an entry.
     world.until_status(jane, "Cancelled").await;
-    let by = (ACCOUNT, ready(&world, "account_api_key"));
+    let by = (ACCOUNT, ready_field(&world, "account_api_key"));
     let erasures = json!({"operation": "messages/erase"});
-    let log = done(&world, by, "account/audit", &erasures).await["items"].clone();
+    let log = call_ok(&world, by, "account/audit", &erasures).await["items"].clone();
     assert_eq!((log.as_array().map(Vec::len), &log[0]["after"]["message"]), (Some(1), &json!(jane)), "{log}");
     world.call("/api/v1/send/cancel", &json!({"id": bob})).await;
     let job = erase(&world, json!({"query": format!("to:{ADDRESS}")})).await;

@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 
 use super::erase::{ADDRESS, ERASE, erase, files_with, id_of, send};
 use crate::batch::{BATCH, batch_to};
-use crate::delivery::inbox::wait_for;
+use crate::delivery::inbox::wait_for_mail_to;
 use crate::returns::{mail_back, notification};
-use crate::tracking::{FIREFOX, delivered, look, tracked_html, until_activity, wait_as_a_person};
+use crate::tracking::{
+    FIREFOX, open_in_browser, send_and_receive, tracked_html, until_activity, wait_past_scanner_window,
+};
 use crate::world::{World, both_engines};
 
 both_engines!(
@@ -26,7 +28,7 @@ fn assert_gone(world: &World, texts: &[&str]) {
     }
 }
 
-async fn matched(world: &World, address: &str) -> Value {
+async fn count_matched(world: &World, address: &str) -> Value {
     let dry = world.call(ERASE, &json!({"address": address, "dry_run": true})).await;
     dry["data"]["matched"].clone()
 }
@@ -34,7 +36,7 @@ async fn matched(world: &World, address: &str) -> Value {
 async fn every_spelling_of_an_address_is_erased(world: World) {
     let upper = "Élodie@example.fr";
     send(&world, json!({"to": [upper], "idempotency_key": "upper"})).await;
-    assert_eq!(matched(&world, upper).await, 1);
+    assert_eq!(count_matched(&world, upper).await, 1);
     let job = erase(&world, json!({"address": upper})).await;
     assert_eq!((&job["done"], &job["failed"]), (&json!(1), &json!(0)), "{job}");
     assert_gone(&world, &["Élodie@example.fr"]);
@@ -45,7 +47,7 @@ async fn every_spelling_of_an_address_is_erased(world: World) {
     }
     world.call("/api/v1/suppressions/add", &json!({"address": spellings[0], "details": spellings[0]})).await;
     for address in spellings {
-        assert_eq!(matched(&world, address).await, 2, "{address}");
+        assert_eq!(count_matched(&world, address).await, 2, "{address}");
     }
     let job = erase(&world, json!({"address": spellings[1]})).await;
     assert_eq!((&job["done"], &job["failed"]), (&json!(2), &json!(0)), "{job}");
@@ -58,7 +60,7 @@ async fn returned_mail_of_all_recipients_is_erased(world: World) {
     for address in [ADDRESS, bob] {
         let id = id_of(&sent, address);
         world.until_status(id, "Sent").await;
-        let return_path = wait_for(&world, address).await["mail_from"].as_str().unwrap().to_owned();
+        let return_path = wait_for_mail_to(&world, address).await["mail_from"].as_str().unwrap().to_owned();
         let report = notification(address, "failed", "5.1.1", "550 5.1.1 User unknown");
         let original = format!(
             "--b\r\nContent-Type: text/rfc822-headers\r\n\r\nTo: {ADDRESS}, {bob}\r\nSubject: For {ADDRESS}\r\n\r\n--b--"
@@ -95,11 +97,11 @@ async fn opens_clicks_and_answers_of_webhooks_and_batches_are_erased(world: Worl
     let id = first["data"]["results"][0]["messages"][ADDRESS]["id"].as_i64().expect("an id");
     world.until_status(id, "Sent").await;
     let link = "https://example.com/?customer=jane";
-    let got = delivered(&world, &tracked_html(ADDRESS, &format!("<a href='{link}'>A</a>"))).await;
-    wait_as_a_person().await;
-    look(&world, &got.paths("/c/").remove(0)).await;
-    look(&world, &got.paths("/o/").remove(0)).await;
-    until_activity(&world, got.id, 1, 1).await;
+    let mail = send_and_receive(&world, &tracked_html(ADDRESS, &format!("<a href='{link}'>A</a>"))).await;
+    wait_past_scanner_window().await;
+    open_in_browser(&world, &mail.paths("/c/").remove(0)).await;
+    open_in_browser(&world, &mail.paths("/o/").remove(0)).await;
+    until_activity(&world, mail.id, 1, 1).await;
     eventually(async || {
         let attempts = attempts().await;
         // Both were accepted and delivered, and one was opened and clicked.
@@ -109,10 +111,10 @@ async fn opens_clicks_and_answers_of_webhooks_and_batches_are_erased(world: Worl
 
     let job = erase(&world, json!({"address": ADDRESS})).await;
     assert_eq!((&job["done"], &job["failed"]), (&json!(2), &json!(0)), "{job}");
-    let activity = world.expanded(got.id).await["activity_entries"].to_string();
-    let timeline = world.call("/api/v1/messages/timeline", &json!({"id": got.id})).await.to_string();
+    let activity = world.expanded(mail.id).await["activity_entries"].to_string();
+    let timeline = world.call("/api/v1/messages/timeline", &json!({"id": mail.id})).await.to_string();
     let events =
-        world.call("/api/v1/events/list", &json!({"message_id": got.id, "limit": 500})).await.to_string();
+        world.call("/api/v1/events/list", &json!({"message_id": mail.id, "limit": 500})).await.to_string();
     for text in [FIREFOX.1, "\"ip_address\":\"127.0.0.1\"", link, ADDRESS] {
         for shown in [&activity, &timeline, &events] {
             assert!(!shown.contains(text), "{text}: {shown}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_testkit::{eventually, eventually_within};
 use serde_json::{Value, json};
 
-use super::{find_all, find_all_items, q};
+use super::{find_all, find_all_items, query};
 use crate::batch::{BATCH, batch_to};
 use crate::world::{World, both_engines, good_but};
 
@@ -26,8 +26,8 @@ async fn send_held(world: &World, count: usize, tag: &str) -> Vec<i64> {
     ids
 }
 
-/// Waits until the job has ended, for at most two minutes: it may be large, and go on after a crash. Returns it.
-pub(super) async fn ended_job(world: &World, id: &Value) -> Value {
+/// Waits until the job has ended, and returns it. Allows two minutes: a job may be large, and go on after a crash.
+pub(super) async fn wait_for_job(world: &World, id: &Value) -> Value {
     eventually_within(Duration::from_mins(2), async || {
         let job = world.call(JOB, &json!({"id": id})).await;
         assert_eq!(job["status"], "success", "{job}");
@@ -75,7 +75,7 @@ async fn a_release_to_the_simulator_is_not_limited(world: World) {
 
 async fn held_messages_are_released_and_cancelled_by_id(world: World) {
     let ids = send_held(&world, 4, "x").await;
-    let items = find_all_items(&world, &q("status:held")).await;
+    let items = find_all_items(&world, &query("status:held")).await;
     assert!(items.iter().all(|item| item["held_reason"] == "credential"), "{items:?}");
     let one = world.call(RELEASE, &json!({"id": ids[0]})).await;
     assert_eq!(one["data"], json!({"results": [{"id": ids[0], "status": "done"}]}), "{one}");
@@ -88,7 +88,7 @@ async fn held_messages_are_released_and_cancelled_by_id(world: World) {
     assert_eq!(codes, [&Value::Null, &json!("MessageNotHeld"), &json!("MessageNotFound"), &Value::Null]);
     assert_eq!(results.iter().map(|result| &result["id"]).collect::<Vec<_>>(), [ids[1], ids[0], 7, ids[2]]);
     world.until_status(ids[1], "HoldCancelled").await;
-    assert_eq!(find_all(&world, &q("status:held")).await, [ids[3]]);
+    assert_eq!(find_all(&world, &query("status:held")).await, [ids[3]]);
     assert_eq!(world.call(RETRY, &json!({"id": ids[3]})).await["data"]["code"], "MessageNotQueued");
 }
 
@@ -98,10 +98,10 @@ async fn a_query_releases_what_it_finds_except_suppressed_recipients(world: Worl
     world.call("/api/v1/suppressions/add", &json!({"address": "u0@example.com"})).await;
     let dry = world.call(RELEASE, &json!({"query": "tag:yes", "dry_run": true})).await;
     assert_eq!(dry["data"], json!({"job_id": null, "matched": 5, "matched_all": true}), "{dry}");
-    assert_eq!(find_all(&world, &q("status:held")).await.len(), 7);
+    assert_eq!(find_all(&world, &query("status:held")).await.len(), 7);
     let started = world.call(RELEASE, &json!({"query": "tag:yes"})).await;
     assert_eq!(started["data"]["matched"], 5, "{started}");
-    let job = ended_job(&world, &started["data"]["job_id"]).await;
+    let job = wait_for_job(&world, &started["data"]["job_id"]).await;
     assert_eq!(
         (&job["state"], &job["done"], &job["total"], &job["failed"]),
         (&json!("done"), &json!(5), &json!(5), &json!(1))
@@ -111,16 +111,16 @@ async fn a_query_releases_what_it_finds_except_suppressed_recipients(world: Worl
     for id in &released[1..] {
         world.until_status(*id, "Sent").await;
     }
-    assert_eq!(find_all(&world, &q("status:held")).await, [kept[1], kept[0], released[0]]);
+    assert_eq!(find_all(&world, &query("status:held")).await, [kept[1], kept[0], released[0]]);
 }
 
 async fn a_job_goes_on_after_a_crash(world: World) {
     let mut world = world;
-    let (_, holding) = world.new_key(&["--hold"]);
+    let (_, hold_key) = world.new_key(&["--hold"]);
     for batch in 0..4 {
         let mut request = batch_to((0..500).map(|number| format!("u{batch}.{number}@example.com")));
         request["defaults"]["tag"] = json!("crash");
-        let answer = world.call_as(&holding, BATCH, &request).await;
+        let answer = world.call_as(&hold_key, BATCH, &request).await;
         assert_eq!(answer["data"]["accepted"], 500, "{answer}");
     }
     let started = world.call(CANCEL, &json!({"query": "tag:crash"})).await;
@@ -134,9 +134,9 @@ async fn a_job_goes_on_after_a_crash(world: World) {
     .await;
     world.crash_and_restart();
     assert!((1..2_000).contains(&done.as_i64().unwrap()), "the crash is in the middle: {done}");
-    let job = ended_job(&world, id).await;
+    let job = wait_for_job(&world, id).await;
     assert_eq!((&job["state"], &job["failed"]), (&json!("done"), &json!(0)), "{job}");
-    assert!(find_all(&world, &q("status:held")).await.is_empty());
+    assert!(find_all(&world, &query("status:held")).await.is_empty());
     let cancelled = find_all(&world, &json!({"status": "hold_cancelled", "limit": 500})).await;
     assert_eq!(cancelled.len(), 2_000);
 }
@@ -170,5 +170,5 @@ async fn mistakes_and_foreign_jobs_are_refused(world: World) {
     assert_eq!(many["data"]["results"][0]["error"]["code"], "MessageNotFound");
     let (_, reader) = world.new_key(&["--scope", "read"]);
     assert_eq!(world.call_as(&reader, RELEASE, &json!({"id": ids[0]})).await["data"]["code"], "AccessDenied");
-    assert_eq!(find_all(&world, &q("status:held")).await, ids);
+    assert_eq!(find_all(&world, &query("status:held")).await, ids);
 }

@@ -39,6 +39,7 @@ async fn find_all_items(world: &World, conditions: &Value) -> Vec<Value> {
     }
 }
 
-fn q(query: &str) -> Value {
-    json!({ "q": query })
+/// A search with this query and no other condition.
+fn query(text: &str) -> Value {
+    json!({ "q": text })
 }

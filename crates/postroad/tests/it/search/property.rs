@@ -43,7 +43,7 @@ const STATUSES: [&str; 4] = ["Held", "Scheduled", "Sent", "Bounced"];
 
 /// A message as the test knows it.
 #[derive(Debug, Clone)]
-struct Known {
+struct ExpectedMessage {
     id: i64,
     to: String,
     from: String,
@@ -57,16 +57,16 @@ struct Known {
     batch: usize,
 }
 
-type Predicate = Box<dyn Fn(&Known) -> bool>;
+type Predicate = Box<dyn Fn(&ExpectedMessage) -> bool>;
 
 fn pick<T: Copy>(random: &mut StdRng, from: &[T]) -> T {
     *from.choose(random).unwrap()
 }
 
-fn random_message(random: &mut StdRng, batch: usize, status: &'static str) -> (Known, Value) {
+fn random_message(random: &mut StdRng, batch: usize, status: &'static str) -> (ExpectedMessage, Value) {
     let domain = pick(random, &SENDERS);
     let words: Vec<&str> = (0..random.random_range(1..4)).map(|_| pick(random, &WORDS)).collect();
-    let known = Known {
+    let known = ExpectedMessage {
         id: 0,
         to: format!("{}@{}", pick(random, &PEOPLE), pick(random, &RECEIVERS)),
         from: format!("{}@{domain}", pick(random, &PEOPLE)),
@@ -94,12 +94,12 @@ fn random_message(random: &mut StdRng, batch: usize, status: &'static str) -> (K
 }
 
 /// Sends one batch after the other. Returns all messages, newest first, and a time after each batch.
-async fn send_all(world: &World, random: &mut StdRng) -> (Vec<Known>, Vec<String>) {
-    let (_, holding) = world.new_key(&["--hold"]);
+async fn send_all(world: &World, random: &mut StdRng) -> (Vec<ExpectedMessage>, Vec<String>) {
+    let (_, hold_key) = world.new_key(&["--hold"]);
     let (mut all, mut times) = (Vec::new(), Vec::new());
     for batch in 0..BATCHES {
         let status = ["Held", "Scheduled", "Sent"][batch % 3];
-        let (known, mut messages): (Vec<Known>, Vec<Value>) =
+        let (known, mut messages): (Vec<ExpectedMessage>, Vec<Value>) =
             (0..BATCH_MESSAGES).map(|_| random_message(random, batch, status)).unzip();
         if status == "Scheduled" {
             for message in &mut messages {
@@ -108,13 +108,13 @@ async fn send_all(world: &World, random: &mut StdRng) -> (Vec<Known>, Vec<String
         }
         let request = json!({ "messages": messages });
         let answer = match status {
-            "Held" => world.call_as(&holding, BATCH, &request).await,
+            "Held" => world.call_as(&hold_key, BATCH, &request).await,
             "Sent" => world.call_with(BATCH, &[("X-Test-Mode", "true")], &request).await,
             _ => world.call(BATCH, &request).await,
         };
         assert_eq!(answer["data"]["accepted"], BATCH_MESSAGES, "{answer}");
         for (known, result) in known.into_iter().zip(answer["data"]["results"].as_array().unwrap()) {
-            all.push(Known { id: crate::batch::id_of(result), ..known });
+            all.push(ExpectedMessage { id: crate::batch::id_of(result), ..known });
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
         times.push(SystemClock.now().to_rfc3339());
@@ -244,7 +244,13 @@ async fn index_most(world: &mut World, newest: MessageId) {
 }
 
 /// Compares random queries; returns how many found something.
-async fn compare(world: &World, random: &mut StdRng, seed: u64, all: &[Known], times: &[String]) -> usize {
+async fn compare(
+    world: &World,
+    random: &mut StdRng,
+    seed: u64,
+    all: &[ExpectedMessage],
+    times: &[String],
+) -> usize {
     let mut hits = 0;
     for _ in 0..QUERIES {
         let (terms, mut tests): (Vec<String>, Vec<Predicate>) =

@@ -4,7 +4,7 @@ use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
 use super::find_all;
-use super::holds::ended_job;
+use super::holds::wait_for_job;
 use crate::delivery::outside::Outside;
 use crate::world::{Engine, both_engines, good_but};
 
@@ -24,7 +24,7 @@ async fn scheduled_messages_wait_for_their_time(engine: Engine) {
     assert_eq!(refused["data"]["code"], "MessageNotQueued", "{refused}");
     let started = world.call(RETRY, &json!({"query": "tag:later"})).await;
     assert_eq!(started["data"]["matched"], 0, "{started}");
-    ended_job(&world, &started["data"]["job_id"]).await;
+    wait_for_job(&world, &started["data"]["job_id"]).await;
     assert_eq!(world.expanded(id).await["status"]["status"], "Scheduled");
     assert!(peer.messages().is_empty());
     // The operator may have it sent at once.
@@ -63,7 +63,7 @@ async fn messages_are_retried_by_id_by_list_and_by_query(engine: Engine) {
 
     let started = world.call(RETRY, &json!({"query": "tag:query"})).await;
     assert_eq!(started["data"]["matched"], 3, "{started}");
-    let job = ended_job(&world, &started["data"]["job_id"]).await;
+    let job = wait_for_job(&world, &started["data"]["job_id"]).await;
     assert_eq!(
         (&job["state"], &job["done"], &job["failed"]),
         (&json!("done"), &json!(3), &json!(0)),

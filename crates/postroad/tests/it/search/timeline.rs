@@ -14,7 +14,7 @@ use crate::world::{Engine, SEND, World, both_engines, good, good_but, program};
 
 pub(super) const TIMELINE: &str = "/api/v1/messages/timeline";
 
-pub(super) async fn items(world: &World, id: i64) -> Vec<Value> {
+pub(super) async fn timeline_items(world: &World, id: i64) -> Vec<Value> {
     let answer = world.call(TIMELINE, &json!({ "id": id })).await;
     assert_eq!(answer["status"], "success", "{answer}");
     answer["data"]["items"].as_array().expect("a list").clone()
@@ -25,8 +25,8 @@ fn kinds(items: &[Value]) -> Vec<&str> {
 }
 
 /// Causes of the waits before attempts.
-pub(super) async fn waits(world: &World, id: i64) -> Vec<String> {
-    let items = items(world, id).await;
+pub(super) async fn wait_causes(world: &World, id: i64) -> Vec<String> {
+    let items = timeline_items(world, id).await;
     let waits = items.iter().filter(|item| item["kind"] == "wait" && item["data"]["seconds"].is_number());
     waits.map(|item| item["data"]["cause"].as_str().expect("a text").to_owned()).collect()
 }
@@ -34,7 +34,7 @@ pub(super) async fn waits(world: &World, id: i64) -> Vec<String> {
 /// The timeline as soon as it has items of all these kinds.
 async fn until_kinds(world: &World, id: i64, wanted: &[&str]) -> Vec<Value> {
     eventually(async || {
-        let items = items(world, id).await;
+        let items = timeline_items(world, id).await;
         let has_all = wanted.iter().all(|kind| kinds(&items).contains(kind));
         if has_all { Ok(items) } else { Err(format!("{:?}\n{}", kinds(&items), world.daemon.stderr_text())) }
     })
@@ -60,7 +60,7 @@ both_engines!(
     a_waiting_message_says_why_it_waits,
     the_causes_of_waits_that_are_over_stay_in_the_timeline,
     trace_finds_messages_by_id_token_and_message_id,
-    a_foreign_timeline_gets_the_answer_of_an_unknown_one
+    another_servers_message_is_answered_like_an_unknown_one
 );
 
 async fn a_timeline_shows_dns_conversations_and_waits(engine: Engine) {
@@ -72,7 +72,7 @@ async fn a_timeline_shows_dns_conversations_and_waits(engine: Engine) {
     let world = outside.start(engine, &[]);
     let id = world.accepted_id(&to("ann@shop.example")).await;
     world.until_status(id, "Sent").await;
-    let mut items = items(&world, id).await;
+    let mut items = timeline_items(&world, id).await;
     // On a slow machine, an attempt may also wait for the DNS or for a connection.
     items.retain(|item| !item["data"]["seconds"].is_number());
     assert_eq!(kinds(&items), ["accepted", "dns", "attempt", "wait", "dns", "attempt"], "{items:#?}");
@@ -80,10 +80,11 @@ async fn a_timeline_shows_dns_conversations_and_waits(engine: Engine) {
     assert!(dns.starts_with("MX 10 mx.shop.example; mx.shop.example is 127.0.0."), "{dns}");
     let first = &items[2]["data"];
     assert_eq!((&first["status"], &first["code"]), (&json!("SoftFail"), &json!(451)));
-    let said: Vec<&str> = first["transcript"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert!(said.contains(&"S: 451 4.2.0 Come back later"), "{said:#?}");
-    assert!(said.iter().any(|line| line.starts_with("-- connected")), "{said:#?}");
-    assert!(said.iter().any(|line| line.starts_with("C: MAIL FROM:<")), "{said:#?}");
+    let transcript: Vec<&str> =
+        first["transcript"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(transcript.contains(&"S: 451 4.2.0 Come back later"), "{transcript:#?}");
+    assert!(transcript.iter().any(|line| line.starts_with("-- connected")), "{transcript:#?}");
+    assert!(transcript.iter().any(|line| line.starts_with("C: MAIL FROM:<")), "{transcript:#?}");
     assert!(items[3]["data"]["until"].as_str().unwrap().ends_with('Z'));
     assert_eq!(items[5]["data"]["status"], "Sent");
     assert!(items[5]["data"]["tls"].as_str().unwrap().starts_with("TLSv1.3"), "{}", items[5]);
@@ -124,14 +125,14 @@ async fn a_waiting_message_says_why_it_waits(engine: Engine) {
     let world = outside.start(engine, &[]);
     world.queue(&["suspend", "domain:shop.example", "--reason", "for maintenance"]);
     let id = world.accepted_id(&to("ann@shop.example")).await;
-    let items = items(&world, id).await;
+    let items = timeline_items(&world, id).await;
     let last = items.last().unwrap();
     assert_eq!(last["kind"], "waiting");
     assert!(last["text"].as_str().unwrap().contains("for maintenance"), "{last}");
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     world.queue(&["resume", "domain:shop.example"]);
     world.until_status(id, "Sent").await;
-    let waits = waits(&world, id).await;
+    let waits = wait_causes(&world, id).await;
     assert_eq!(waits.len(), 1, "{waits:?}");
     assert!(
         waits[0].starts_with("mail to shop.example is stopped by the operator: for maintenance"),
@@ -149,8 +150,8 @@ async fn the_causes_of_waits_that_are_over_stay_in_the_timeline(engine: Engine) 
         ids.push(world.accepted_id(&to(&format!("{name}@shop.example"))).await);
     }
     world.until_status(ids[1], "Sent").await;
-    assert_eq!(waits(&world, ids[0]).await, [""; 0]);
-    assert_eq!(waits(&world, ids[1]).await, ["the server's send rate of 30/m is used up"]);
+    assert_eq!(wait_causes(&world, ids[0]).await, [""; 0]);
+    assert_eq!(wait_causes(&world, ids[1]).await, ["the server's send rate of 30/m is used up"]);
     world.admin(&["server", "set-rate", "dev", "none"]);
     let times = json!({"to": ["cat@shop.example"], "send_at": in_millis(1_000)});
     let suspended = world.accepted_id(&good_but(times)).await;
@@ -158,7 +159,7 @@ async fn the_causes_of_waits_that_are_over_stay_in_the_timeline(engine: Engine) 
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     world.admin(&["server", "resume", "dev"]);
     world.until_status(suspended, "Sent").await;
-    assert_eq!(waits(&world, suspended).await, ["the sending server is suspended: unpaid"]);
+    assert_eq!(wait_causes(&world, suspended).await, ["the sending server is suspended: unpaid"]);
 }
 
 async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
@@ -168,12 +169,12 @@ async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
     let (id, token) = (message["id"].as_i64().unwrap(), message["token"].as_str().unwrap());
     world.until_status(id, "Sent").await;
     let by_header = format!("<{}>", sent["message_id"].as_str().unwrap());
-    for given in [id.to_string().as_str(), token, &by_header] {
-        let (is_ok, out, errors) = trace(&world, &[given, "--json"]);
+    for identifier in [id.to_string().as_str(), token, &by_header] {
+        let (is_ok, out, errors) = trace(&world, &[identifier, "--json"]);
         assert!(is_ok, "{errors}");
         let shown: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(shown[0]["id"], id, "{given}");
-        assert_eq!(kinds(shown[0]["items"].as_array().unwrap()), kinds(&items(&world, id).await));
+        assert_eq!(shown[0]["id"], id, "{identifier}");
+        assert_eq!(kinds(shown[0]["items"].as_array().unwrap()), kinds(&timeline_items(&world, id).await));
     }
     let (is_ok, out, _) = trace(&world, &[token]);
     assert!(
@@ -200,7 +201,7 @@ async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
     assert!(!is_ok && errors.contains("no message has the id, token or Message-ID \"nobody\""), "{errors}");
 }
 
-async fn a_foreign_timeline_gets_the_answer_of_an_unknown_one(engine: Engine) {
+async fn another_servers_message_is_answered_like_an_unknown_one(engine: Engine) {
     let world = World::start(engine);
     let id = world.accepted_id(&good()).await;
     world.admin(&["account", "create", "other"]);

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use postroad_testkit::smtp_peer::{Answer, RuleContext, Script, Stage};
-use postroad_testkit::{Received, WebhookCatcher, eventually};
+use postroad_testkit::{ReceivedPost, WebhookCatcher, eventually};
 use serde_json::{Value, json};
 
-use super::timeline::{TIMELINE, items, trace, waits};
+use super::timeline::{TIMELINE, timeline_items, trace, wait_causes};
 use crate::delivery::fairness::create_second_server;
-use crate::delivery::limits::providers;
+use crate::delivery::limits::write_providers_file;
 use crate::delivery::outside::{Outside, to};
 use crate::world::{DELIVERIES, Engine, MESSAGE, SEND, World, both_engines, good_but};
 
@@ -21,13 +21,13 @@ async fn a_timeline_shows_the_connections_in_use(engine: Engine) {
     let outside = Outside::new();
     let slow = Answer::reply("250 2.0.0 finally").after(Duration::from_secs(3));
     let peer = outside.site("slow.example", Script::new().first(1, Stage::Message, slow));
-    let file = providers("[slow]\nmx = [\"slow.example\"]\nconnections_max = 1\n");
+    let file = write_providers_file("[slow]\nmx = [\"slow.example\"]\nconnections_max = 1\n");
     let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
     let world = outside.start(engine, &envs);
     let first = world.accepted_id(&to("ann@slow.example")).await;
     peer.wait_until(|record| record.messages.len() == 1).await;
     let second = world.accepted_id(&to("bob@slow.example")).await;
-    let waiting = items(&world, second).await.pop().unwrap();
+    let waiting = timeline_items(&world, second).await.pop().unwrap();
     assert_eq!(
         (&waiting["kind"], &waiting["text"]),
         (
@@ -40,7 +40,7 @@ async fn a_timeline_shows_the_connections_in_use(engine: Engine) {
     );
     world.until_status(first, "Sent").await;
     world.until_status(second, "Sent").await;
-    assert_eq!(waits(&world, second).await, ["1 of 1 connections to mx.slow.example are in use"]);
+    assert_eq!(wait_causes(&world, second).await, ["1 of 1 connections to mx.slow.example are in use"]);
 }
 
 const REFUSAL: &str = "Client host rejected: cannot find your reverse hostname, [192.0.2.1]";
@@ -113,7 +113,7 @@ async fn a_reply_that_quotes_a_recipient_is_shown_only_to_the_server_that_sent_t
     assert!(text.contains("shared.example has refused everything since "), "{waiting}");
     assert!(text.contains("(it said: 450 4.7.1)"), "{waiting}");
     let full = format!("(it said: 450 4.7.1 <jane.second@shared.example>: {REFUSAL})");
-    let own = items(&world, joe).await;
+    let own = timeline_items(&world, joe).await;
     assert!(own.last().unwrap()["text"].as_str().unwrap().contains(&full), "{own:#?}");
     let shown = world.queue(&["show", &bob.to_string()]);
     assert!(shown["why"].as_str().unwrap().contains(&full), "the operator sees all: {shown}");
@@ -125,7 +125,7 @@ async fn a_reply_that_quotes_a_recipient_is_shown_only_to_the_server_that_sent_t
     until_status(&key, bob, "Sent").await;
     let after = all_about(&world, &key, bob).await;
     assert!(after.contains("because shared.example has refused everything since "), "{after}");
-    let is_delivered = |received: &[Received]| {
+    let is_delivered = |received: &[ReceivedPost]| {
         received.iter().any(|one| one.json().to_string().contains("message.delivered"))
     };
     hooks.wait_until("/hook", Duration::from_secs(30), is_delivered);

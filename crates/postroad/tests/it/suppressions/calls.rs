@@ -1,8 +1,8 @@
-//! Single and batch calls, pages, errors, and scopes.
+//! Calls of suppressions/*: one address or many, pages, errors, and scopes.
 
 use serde_json::{Value, json};
 
-use super::{ADD, EXPORT, GET, IMPORT, LIST, REMOVE, add, done, listed};
+use super::{ADD, EXPORT, GET, IMPORT, LIST, REMOVE, add, call_ok, list_addresses};
 use crate::errors::assert_invalid;
 use crate::world::{World, both_engines};
 
@@ -13,14 +13,14 @@ fn column<'a>(results: &'a Value, name: &str) -> Vec<&'a Value> {
 both_engines!(
     an_address_is_added_found_and_removed_in_any_spelling,
     a_call_with_many_addresses_has_a_result_for_each,
-    a_thousand_at_once_are_taken_and_one_more_is_not,
+    a_call_takes_at_most_a_thousand_addresses,
     lists_are_newest_first_and_filtered,
     mistakes_are_reported_by_field_and_change_nothing,
     a_key_sees_only_its_server_and_reading_keys_change_nothing
 );
 
 async fn an_address_is_added_found_and_removed_in_any_spelling(world: World) {
-    let added = done(
+    let added = call_ok(
         &world,
         ADD,
         &json!({
@@ -30,7 +30,7 @@ async fn an_address_is_added_found_and_removed_in_any_spelling(world: World) {
     )
     .await;
     assert_eq!(added["status"], "added");
-    let found = done(&world, GET, &json!({"address": "ANN@xn--bcher-kva.example"})).await;
+    let found = call_ok(&world, GET, &json!({"address": "ANN@xn--bcher-kva.example"})).await;
     let created_at = found["created_at"].clone();
     assert!(created_at.as_str().unwrap().ends_with('Z'), "{found}");
     assert_eq!(
@@ -43,7 +43,7 @@ async fn an_address_is_added_found_and_removed_in_any_spelling(world: World) {
     );
     // A suppression that would end earlier changes nothing; one that lasts longer replaces it.
     let again =
-        done(&world, ADD, &json!({"address": "ann@bücher.example", "expires_at": "2098-01-01T00:00:00Z"}))
+        call_ok(&world, ADD, &json!({"address": "ann@bücher.example", "expires_at": "2098-01-01T00:00:00Z"}))
             .await;
     assert_eq!((&again["status"], &again["reason"]), (&json!("exists"), &json!("complaint")));
     let longer = add(&world, "ann@bücher.example").await;
@@ -51,7 +51,7 @@ async fn an_address_is_added_found_and_removed_in_any_spelling(world: World) {
         (&longer["status"], &longer["reason"], &longer["expires_at"]),
         (&json!("added"), &json!("manual"), &Value::Null)
     );
-    let removed = done(&world, REMOVE, &json!({"address": "aNN@BÜCHER.example"})).await;
+    let removed = call_ok(&world, REMOVE, &json!({"address": "aNN@BÜCHER.example"})).await;
     assert_eq!(removed, json!({"status": "removed", "address": "aNN@BÜCHER.example"}));
     for path in [GET, REMOVE] {
         let answer = world.call(path, &json!({"address": "ann@bücher.example"})).await;
@@ -65,7 +65,7 @@ async fn an_address_is_added_found_and_removed_in_any_spelling(world: World) {
 
 async fn a_call_with_many_addresses_has_a_result_for_each(world: World) {
     add(&world, "old@example.com").await;
-    let data = done(
+    let data = call_ok(
         &world,
         ADD,
         &json!({"items": [
@@ -94,26 +94,26 @@ async fn a_call_with_many_addresses_has_a_result_for_each(world: World) {
     assert_eq!(results[3]["error"]["message"], "`items/3/address` parameter is required but is missing");
     assert_eq!(results[4]["error"]["message"], "`items/4` should be a `Object` but is a `String`");
     assert_eq!(results[6]["error"]["errors"][0]["pointer"], "/items/6/origin_message_id");
-    let mut all = listed(&world).await;
+    let mut all = list_addresses(&world).await;
     all.sort_unstable();
     assert_eq!(all, ["a@example.com", "c@example.com", "old@example.com"]);
-    let data = done(&world, REMOVE, &json!({"items": [
+    let data = call_ok(&world, REMOVE, &json!({"items": [
             {"address": "A@example.com"}, {"address": "x@example.com"}, {"address": "x"}, {"address": "c@example.com"},
         ]})).await;
     assert_eq!((&data["removed"], &data["not_found"], &data["failed"]), (&json!(2), &json!(1), &json!(1)));
     assert_eq!(column(&data["results"], "status"), ["removed", "not_found", "error", "removed"]);
     assert_eq!(data["results"][2]["error"]["errors"][0]["pointer"], "/items/2/address");
-    assert_eq!(listed(&world).await, ["old@example.com"]);
+    assert_eq!(list_addresses(&world).await, ["old@example.com"]);
 }
 
-async fn a_thousand_at_once_are_taken_and_one_more_is_not(world: World) {
+async fn a_call_takes_at_most_a_thousand_addresses(world: World) {
     let items: Vec<Value> = (0..1_001).map(|n| json!({"address": format!("u{n}@example.com")})).collect();
     assert_invalid(
         &world.call(ADD, &json!({"items": items})).await,
         &[("/items", "`items` should have from 1 to 1000 objects")],
     );
-    assert_eq!(listed(&world).await, [""; 0]);
-    let data = done(&world, ADD, &json!({"items": items[..1_000]})).await;
+    assert_eq!(list_addresses(&world).await, [""; 0]);
+    let data = call_ok(&world, ADD, &json!({"items": items[..1_000]})).await;
     assert_eq!((&data["added"], data["results"].as_array().unwrap().len()), (&json!(1_000), 1_000));
     // The pages list each address once.
     let mut seen = std::collections::BTreeSet::new();
@@ -135,15 +135,15 @@ async fn lists_are_newest_first_and_filtered(world: World) {
     for (address, reason) in
         [("a@example.com", "manual"), ("b@example.com", "complaint"), ("c@example.com", "manual")]
     {
-        done(&world, ADD, &json!({"address": address, "reason": reason})).await;
+        call_ok(&world, ADD, &json!({"address": address, "reason": reason})).await;
     }
-    assert_eq!(listed(&world).await, ["c@example.com", "b@example.com", "a@example.com"]);
+    assert_eq!(list_addresses(&world).await, ["c@example.com", "b@example.com", "a@example.com"]);
     let addresses = async |body: Value| {
-        let data = done(&world, LIST, &body).await;
+        let data = call_ok(&world, LIST, &body).await;
         column(&data["items"], "address").into_iter().cloned().collect::<Vec<_>>()
     };
     assert_eq!(addresses(json!({"reason": "manual"})).await, ["c@example.com", "a@example.com"]);
-    let second = done(&world, GET, &json!({"address": "b@example.com"})).await["created_at"].clone();
+    let second = call_ok(&world, GET, &json!({"address": "b@example.com"})).await["created_at"].clone();
     assert_eq!(addresses(json!({"since": second})).await, ["c@example.com", "b@example.com"]);
     assert_eq!(addresses(json!({"until": second})).await, ["a@example.com"]);
     assert_eq!(addresses(json!({"until": second, "reason": "complaint"})).await, [""; 0]);
@@ -185,7 +185,7 @@ async fn mistakes_are_reported_by_field_and_change_nothing(world: World) {
     let both =
         world.call(ADD, &json!({"address": "a@example.com", "items": [{"address": "b@example.com"}]})).await;
     assert_eq!(both["flags"]["warnings"], json!(["Unknown field `address` was ignored"]));
-    assert_eq!(listed(&world).await, ["b@example.com"]);
+    assert_eq!(list_addresses(&world).await, ["b@example.com"]);
 }
 
 async fn a_key_sees_only_its_server_and_reading_keys_change_nothing(world: World) {
@@ -199,14 +199,14 @@ async fn a_key_sees_only_its_server_and_reading_keys_change_nothing(world: World
     for path in [GET, REMOVE] {
         assert_eq!(world.call_as(&other, path, &mine).await["data"]["code"], "SuppressionNotFound");
     }
-    let (_, reading) = world.new_key(&["--scope", "read"]);
-    let (_, sending) = world.new_key(&["--scope", "send"]);
+    let (_, read_key) = world.new_key(&["--scope", "read"]);
+    let (_, send_key) = world.new_key(&["--scope", "send"]);
     for (path, may_read) in
         [(GET, true), (LIST, true), (EXPORT, true), (ADD, false), (REMOVE, false), (IMPORT, false)]
     {
-        let answer = world.call_as(&reading, path, &mine).await;
+        let answer = world.call_as(&read_key, path, &mine).await;
         assert_eq!(answer["data"]["code"] != "AccessDenied", may_read, "{path}: {answer}");
-        assert_eq!(world.call_as(&sending, path, &mine).await["data"]["code"], "AccessDenied", "{path}");
+        assert_eq!(world.call_as(&send_key, path, &mine).await["data"]["code"], "AccessDenied", "{path}");
     }
-    assert_eq!(listed(&world).await, ["mine@example.com"]);
+    assert_eq!(list_addresses(&world).await, ["mine@example.com"]);
 }

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{GET, done, listed};
+use super::{GET, call_ok, list_addresses};
 use crate::world::{World, both_engines};
 
 both_engines!(
-    an_operator_adds_lists_and_removes,
+    an_operator_adds_lists_and_removes_suppressions,
     files_of_any_length_are_imported_and_exported,
     errors_of_files_are_explained
 );
 
-async fn an_operator_adds_lists_and_removes(world: World) {
+async fn an_operator_adds_lists_and_removes_suppressions(world: World) {
     let added = world.admin(&[
         "suppression",
         "add",
@@ -29,7 +29,7 @@ async fn an_operator_adds_lists_and_removes(world: World) {
     world.admin(&["suppression", "add", "bob@example.com", "--server", "dev"]);
     let again = world.admin(&["suppression", "add", "bob@example.com", "--server", "dev"]);
     assert_eq!((&again["status"], &again["reason"]), (&json!("exists"), &json!("manual")));
-    let found = done(&world, GET, &json!({"address": "ann@example.com"})).await;
+    let found = call_ok(&world, GET, &json!({"address": "ann@example.com"})).await;
     assert_eq!(
         (&found["reason"], &found["expires_at"]),
         (&json!("complaint"), &json!("2099-01-01T00:00:00Z"))
@@ -39,7 +39,7 @@ async fn an_operator_adds_lists_and_removes(world: World) {
     let list = world.admin(&["suppression", "list", "--server", "dev", "--reason", "complaint"]);
     assert_eq!((list.as_array().unwrap().len(), &list[0]["details"]), (1, &json!("by phone")));
     world.admin(&["suppression", "remove", "ANN@example.com", "--server", "dev"]);
-    assert_eq!(listed(&world).await, ["bob@example.com"]);
+    assert_eq!(list_addresses(&world).await, ["bob@example.com"]);
     let cases: [(&[&str], &str); 5] = [
         (
             &["remove", "ann@example.com", "--server", "dev"],
@@ -67,9 +67,9 @@ async fn files_of_any_length_are_imported_and_exported(world: World) {
     std::fs::write(&list, lines.join("\n")).unwrap();
     let (success, out, err) = world.admin_output(&["suppression", "import", &list, "--server", "dev"]);
     assert!(!success && err.contains("1 of 2502 lines were not imported"), "{err}");
-    let taken: Value = serde_json::from_str(&out).unwrap();
+    let imported: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
-        taken,
+        imported,
         json!({
             "lines": 2_502, "added": 2_500, "exists": 1, "failed": 1,
             "errors": [{"line": 2_502, "message": "`address` is not valid: an address needs an @ between a local part and a domain"}],
@@ -83,8 +83,11 @@ async fn files_of_any_length_are_imported_and_exported(world: World) {
     assert!(text.lines().last().unwrap().starts_with("user2499@example.com,manual,line 2499,,20"));
     // Without a server it works on the store itself.
     assert!(world.daemon.terminate().success());
-    let taken = world.admin(&["suppression", "import", &copy, "--server", "dev"]);
-    assert_eq!((&taken["exists"], &taken["added"], &taken["failed"]), (&json!(2_500), &json!(0), &json!(0)));
+    let imported = world.admin(&["suppression", "import", &copy, "--server", "dev"]);
+    assert_eq!(
+        (&imported["exists"], &imported["added"], &imported["failed"]),
+        (&json!(2_500), &json!(0), &json!(0))
+    );
     let (success, out, err) = world.admin_output(&["suppression", "export", "-", "--server", "dev"]);
     assert!(success && serde_json::from_str::<Value>(&out).is_err(), "{err}");
     assert_eq!(out, text);

@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::{ADD, EXPORT, GET, IMPORT, done, listed};
+use super::{ADD, EXPORT, GET, IMPORT, call_ok, list_addresses};
 use crate::errors::assert_invalid;
 use crate::world::{World, both_engines};
 
 const COLUMNS: &str = "address,reason,details,origin_message_id,created_at,expires_at";
 
 both_engines!(
-    a_list_with_a_header_is_taken_line_by_line,
+    a_list_with_a_header_is_imported_line_by_line,
     ten_thousand_bare_addresses_are_imported_and_exported_in_pages,
     exported_lists_are_imported_unchanged,
     invalid_lists_are_refused
 );
 
-async fn a_list_with_a_header_is_taken_line_by_line(world: World) {
+async fn a_list_with_a_header_is_imported_line_by_line(world: World) {
     let csv = "\u{feff}Email,Reason,Expires at,Details,Name\r\n\
                    Ann@Example.com,complaint,2099-01-01T00:00:00Z,\"said \"\"no\"\",\r\ntwice\",Ann\r\n\
                    \r\n\
@@ -38,17 +38,17 @@ async fn a_list_with_a_header_is_taken_line_by_line(world: World) {
             {"line": 8, "message": "it has 7 fields where 5 are expected"},
         ])
     );
-    let ann = done(&world, GET, &json!({"address": "ann@example.com"})).await;
+    let ann = call_ok(&world, GET, &json!({"address": "ann@example.com"})).await;
     assert_eq!(ann["details"], "said \"no\", twice");
     assert_eq!((&ann["reason"], &ann["expires_at"]), (&json!("complaint"), &json!("2099-01-01T00:00:00Z")));
-    let mut all = listed(&world).await;
+    let mut all = list_addresses(&world).await;
     all.sort_unstable();
     assert_eq!(all, ["ann@example.com", "bob@xn--bcher-kva.example"]);
 }
 
 async fn ten_thousand_bare_addresses_are_imported_and_exported_in_pages(world: World) {
     let lines: Vec<String> = (0..10_000).map(|n| format!("user{n:05}@example.com")).collect();
-    let data = done(&world, IMPORT, &json!({"csv": lines.join("\n")})).await;
+    let data = call_ok(&world, IMPORT, &json!({"csv": lines.join("\n")})).await;
     assert_eq!(data, json!({"lines": 10_000, "added": 10_000, "exists": 0, "failed": 0, "errors": []}));
     let (mut seen, mut cursor) = (Vec::new(), Value::Null);
     loop {
@@ -73,18 +73,18 @@ async fn ten_thousand_bare_addresses_are_imported_and_exported_in_pages(world: W
 }
 
 async fn exported_lists_are_imported_unchanged(world: World) {
-    done(&world, ADD, &json!({"items": [
+    call_ok(&world, ADD, &json!({"items": [
             {"address": "=1+2@example.com", "reason": "hard_bounce", "details": "=HYPERLINK(\"x\"), 550", "origin_message_id": 12},
             {"address": "\"a,b\"@example.com", "reason": "unsubscribe", "expires_at": "2099-01-01T00:00:00Z"},
         ]})).await;
-    let csv = done(&world, EXPORT, &json!({})).await["csv"].clone();
+    let csv = call_ok(&world, EXPORT, &json!({})).await["csv"].clone();
     let text = csv.as_str().unwrap();
     assert!(text.contains("\n'=1+2@example.com,hard_bounce,\"'=HYPERLINK(\"\"x\"\"), 550\",12,20"), "{text}");
     assert!(text.contains("\n\"\"\"a,b\"\"@example.com\",unsubscribe,,,20"), "{text}");
     world.admin(&["server", "create", "other", "--account", "dev"]);
     let other = world.admin(&["key", "create", "--server", "other"])["api_key"].as_str().unwrap().to_owned();
-    let taken = world.call_as(&other, IMPORT, &json!({ "csv": csv })).await;
-    assert_eq!((&taken["data"]["added"], &taken["flags"]), (&json!(2), &json!({})), "{taken}");
+    let imported = world.call_as(&other, IMPORT, &json!({ "csv": csv })).await;
+    assert_eq!((&imported["data"]["added"], &imported["flags"]), (&json!(2), &json!({})), "{imported}");
     let without_times = |text: &str| -> Vec<String> {
         text.lines().map(|line| line.split(",20").next().unwrap().to_owned()).collect()
     };
@@ -105,7 +105,7 @@ async fn invalid_lists_are_refused(world: World) {
         &world.call(IMPORT, &json!({"csv": "x".repeat((8 << 20) + 1)})).await,
         &[("/csv", "`csv` is longer than 8388608 bytes; send it in parts")],
     );
-    let empty = done(&world, IMPORT, &json!({"csv": "\r\n"})).await;
+    let empty = call_ok(&world, IMPORT, &json!({"csv": "\r\n"})).await;
     assert_eq!(empty, json!({"lines": 0, "added": 0, "exists": 0, "failed": 0, "errors": []}));
-    assert_eq!(done(&world, EXPORT, &json!({})).await, json!({"csv": format!("{COLUMNS}\n"), "count": 0}));
+    assert_eq!(call_ok(&world, EXPORT, &json!({})).await, json!({"csv": format!("{COLUMNS}\n"), "count": 0}));
 }

@@ -6,7 +6,7 @@ use postroad_model::{Clock, EventKind, SystemClock};
 use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
-use super::{ADD, GET, REMOVE, add, done};
+use super::{ADD, GET, REMOVE, add, call_ok};
 use crate::world::{World, both_engines, good_but};
 
 async fn send(world: &World, address: &str) -> i64 {
@@ -23,7 +23,7 @@ both_engines!(
 );
 
 async fn mail_to_any_spelling_is_held_until_the_suppression_is_removed(world: World) {
-    done(
+    call_ok(
         &world,
         ADD,
         &json!({"address": "Ann@Bücher.example", "reason": "unsubscribe", "details": "by letter"}),
@@ -38,15 +38,15 @@ async fn mail_to_any_spelling_is_held_until_the_suppression_is_removed(world: Wo
     }
     let other = send(&world, "ann.b@bücher.example").await;
     world.until_status(other, "Sent").await;
-    done(&world, REMOVE, &json!({"address": "ann@bücher.example"})).await;
+    call_ok(&world, REMOVE, &json!({"address": "ann@bücher.example"})).await;
     let next = send(&world, "ann@bücher.example").await;
     world.until_status(next, "Sent").await;
 }
 
 async fn a_hold_is_reported_with_the_reason_of_the_suppression(world: World) {
     let mut world = world;
-    done(&world, ADD, &json!({"address": "ann@example.com", "reason": "complaint"})).await;
-    let since = done(&world, GET, &json!({"address": "ann@example.com"})).await["created_at"].clone();
+    call_ok(&world, ADD, &json!({"address": "ann@example.com", "reason": "complaint"})).await;
+    let since = call_ok(&world, GET, &json!({"address": "ann@example.com"})).await["created_at"].clone();
     let id = send(&world, "ann@example.com").await;
     world.until_status(id, "Held").await;
     let deliveries = world.until_deliveries(id, 1).await;
@@ -65,7 +65,7 @@ async fn a_hold_is_reported_with_the_reason_of_the_suppression(world: World) {
 
 async fn an_expired_suppression_holds_nothing(world: World) {
     let soon = SystemClock.now().plus(Duration::from_secs(3)).to_rfc3339();
-    done(&world, ADD, &json!({"address": "ann@example.com", "expires_at": soon})).await;
+    call_ok(&world, ADD, &json!({"address": "ann@example.com", "expires_at": soon})).await;
     let held = send(&world, "ann@example.com").await;
     world.until_status(held, "Held").await;
     eventually(async || {
@@ -85,7 +85,7 @@ async fn retry_does_not_release_messages_to_suppressed_addresses(world: World) {
     assert!(!out.contains("released"), "{out}");
     assert!(out.contains("not retried: its recipient is suppressed (manual since 20"), "{out}");
     assert_eq!(world.until_status(id, "Held").await.len(), 1, "nothing was changed");
-    done(&world, REMOVE, &json!({"address": "ann@example.com"})).await;
+    call_ok(&world, REMOVE, &json!({"address": "ann@example.com"})).await;
     assert_eq!(world.queue(&["retry", &id.to_string()])[0]["result"], "released");
     world.until_status(id, "Sent").await;
 }

@@ -17,19 +17,19 @@ const IMPORT: &str = "/api/v1/suppressions/import";
 const EXPORT: &str = "/api/v1/suppressions/export";
 
 /// Calls and returns the `data` of the success.
-async fn done(world: &World, path: &str, body: &Value) -> Value {
+async fn call_ok(world: &World, path: &str, body: &Value) -> Value {
     let answer = world.call(path, body).await;
     assert_eq!(answer["status"], "success", "{path}: {answer}");
     answer["data"].clone()
 }
 
 async fn add(world: &World, address: &str) -> Value {
-    done(world, ADD, &json!({ "address": address })).await
+    call_ok(world, ADD, &json!({ "address": address })).await
 }
 
 /// All addresses on the list, newest first.
-async fn listed(world: &World) -> Vec<String> {
-    let data = done(world, LIST, &json!({"limit": 500})).await;
+async fn list_addresses(world: &World) -> Vec<String> {
+    let data = call_ok(world, LIST, &json!({"limit": 500})).await;
     let items = data["items"].as_array().unwrap();
     items.iter().map(|item| item["address"].as_str().unwrap().to_owned()).collect()
 }

@@ -9,7 +9,8 @@ use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
 use super::{
-    FIREFOX, delivered, fetch, look, paths_in, received, tracked_html, until_activity, wait_as_a_person,
+    FIREFOX, fetch, open_in_browser, paths_in, receive, send_and_receive, tracked_html, until_activity,
+    wait_past_scanner_window,
 };
 use crate::delivery::inbox::dkim_records;
 use crate::delivery::outside::Outside;
@@ -22,33 +23,33 @@ both_engines!(a_click_redirects_and_opens_and_clicks_are_reported);
 
 async fn a_click_redirects_and_opens_and_clicks_are_reported(world: World) {
     let mut world = world;
-    let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
+    let mail = send_and_receive(&world, &tracked_html("ann@example.net", HTML)).await;
     assert!(
-        got.html.contains("<p  CLASS=x>Hi</p>") && got.html.contains("\"mailto:a@example.com\""),
+        mail.html.contains("<p  CLASS=x>Hi</p>") && mail.html.contains("\"mailto:a@example.com\""),
         "{}",
-        got.html
+        mail.html
     );
-    let (link, pixel) = (got.paths("/c/").remove(0), got.paths("/o/").remove(0));
-    wait_as_a_person().await;
-    let reply = look(&world, &link).await;
+    let (link, pixel) = (mail.paths("/c/").remove(0), mail.paths("/o/").remove(0));
+    wait_past_scanner_window().await;
+    let reply = open_in_browser(&world, &link).await;
     assert_eq!((reply.status, reply.header("location")), (302, Some("https://example.com/a?b=1&c=2")));
     assert_eq!(reply.header("referrer-policy"), Some("no-referrer"));
     assert_eq!(reply.header("cache-control"), Some("no-store"));
     assert!(reply.header("x-robots-tag").is_some() && reply.body.is_empty());
-    let reply = look(&world, &pixel).await;
+    let reply = open_in_browser(&world, &pixel).await;
     assert_eq!((reply.status, reply.header("content-type"), reply.body.len()), (200, Some("image/gif"), 43));
-    look(&world, &link).await;
-    let activity = until_activity(&world, got.id, 1, 2).await;
+    open_in_browser(&world, &link).await;
+    let activity = until_activity(&world, mail.id, 1, 2).await;
     let click = &activity["clicks"][0];
     assert_eq!((&click["url"], &click["bot"]), (&json!("https://example.com/a?b=1&c=2"), &json!(false)));
     assert_eq!((&click["ip_address"], &click["user_agent"]), (&json!("127.0.0.1"), &json!(FIREFOX.1)));
     assert!(click["timestamp"].as_str().unwrap().ends_with('Z'));
     assert_eq!(activity["loads"][0]["bot"], false);
     // The stored message is the sender's own, without tracked links.
-    let stored = world.expanded(got.id).await["raw_message"].as_str().unwrap().to_owned();
+    let stored = world.expanded(mail.id).await["raw_message"].as_str().unwrap().to_owned();
     let stored = BASE64_STANDARD.decode(stored).unwrap();
     assert!(!String::from_utf8_lossy(&stored).contains("/c/"));
-    let events = world.events_at_the_end(got.id).await;
+    let events = world.events_at_the_end(mail.id).await;
     let activity: Vec<(EventKind, i64, Value)> = events[2..]
         .iter()
         .map(|event| (event.kind, event.seq, serde_json::from_str(&event.data).unwrap()))
@@ -66,29 +67,29 @@ async fn a_click_redirects_and_opens_and_clicks_are_reported(world: World) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_with_one_character_changed_is_refused() {
     let world = World::start(Engine::Sqlite);
-    let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
+    let mail = send_and_receive(&world, &tracked_html("ann@example.net", HTML)).await;
     for kind in ["/c/", "/o/"] {
-        let path = got.paths(kind).remove(0);
+        let path = mail.paths(kind).remove(0);
         for at in kind.len()..path.len() {
             let mut changed = path.clone();
             let other = if &path[at..=at] == "A" { "B" } else { "A" };
             changed.replace_range(at..=at, other);
-            let reply = look(&world, &changed).await;
+            let reply = open_in_browser(&world, &changed).await;
             assert_eq!((reply.status, reply.header("location")), (404, None), "{changed}");
         }
     }
     // A token works only for its own kind of link.
-    let pixel_as_click = got.paths("/o/").remove(0).replace("/o/", "/c/");
-    assert_eq!(look(&world, &pixel_as_click).await.status, 404);
-    let click_as_unsubscription = got.paths("/c/").remove(0).replace("/c/", "/u/");
-    assert_eq!(look(&world, &click_as_unsubscription).await.status, 404);
+    let pixel_as_click = mail.paths("/o/").remove(0).replace("/o/", "/c/");
+    assert_eq!(open_in_browser(&world, &pixel_as_click).await.status, 404);
+    let click_as_unsubscription = mail.paths("/c/").remove(0).replace("/c/", "/u/");
+    assert_eq!(open_in_browser(&world, &click_as_unsubscription).await.status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_can_make_a_link_lead_elsewhere() {
     let world = World::start(Engine::Sqlite);
-    let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
-    let good = got.paths("/c/").remove(0);
+    let mail = send_and_receive(&world, &tracked_html("ann@example.net", HTML)).await;
+    let good = mail.paths("/c/").remove(0);
     let evil = base64::prelude::BASE64_URL_SAFE_NO_PAD.encode("https://evil.example/");
     for path in [
         "/c/",
@@ -100,18 +101,18 @@ async fn nobody_can_make_a_link_lead_elsewhere() {
         &format!("{good}{evil}"),
         &format!("/c/{}", "A".repeat(20_000)),
     ] {
-        let reply = look(&world, path).await;
+        let reply = open_in_browser(&world, path).await;
         assert!(reply.status == 404 || reply.status == 414, "{path}: {}", reply.status);
         assert_eq!(reply.header("location"), None, "{path}");
     }
-    let reply = look(&world, &format!("{good}?url=https://evil.example/")).await;
+    let reply = open_in_browser(&world, &format!("{good}?url=https://evil.example/")).await;
     assert_eq!(reply.header("location"), Some("https://example.com/a?b=1&c=2"));
     assert_eq!(fetch(&world, Method::POST, &good, &[FIREFOX]).await.status, 405);
     assert!(!world.daemon.stderr_text().contains(&good), "the log shows a link");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_recipients_copy_is_its_own_and_signed() {
+async fn each_recipients_copy_has_its_own_links_and_a_valid_signature() {
     let world = World::start(Engine::Sqlite);
     let records = dkim_records(&world.admin(&["domain", "records", "example.test"]));
     let body = good_but(json!({
@@ -123,19 +124,19 @@ async fn every_recipients_copy_is_its_own_and_signed() {
     let mut copies = Vec::new();
     for to in ["ann@example.net", "bob@example.net"] {
         let id = accepted["messages"][to]["id"].as_i64().unwrap();
-        let got = received(&world, id, to).await;
-        let text = String::from_utf8_lossy(&got.raw).into_owned();
-        let named: Vec<(&str, &str)> = records.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        assert_eq!(dkim_verifier::verify(&got.raw, &named), [true], "{text}");
+        let mail = receive(&world, id, to).await;
+        let text = String::from_utf8_lossy(&mail.raw).into_owned();
+        let dns_records: Vec<(&str, &str)> = records.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        assert_eq!(dkim_verifier::verify(&mail.raw, &dns_records), [true], "{text}");
         let signed = text.split("DKIM-Signature:").nth(1).unwrap().to_ascii_lowercase();
         assert!(signed.contains("list-unsubscribe-post"), "{signed}");
         let forged = text.replace("List-Unsubscribe=One-Click", "List-Unsubscribe=Two-Click");
-        assert_eq!(dkim_verifier::verify(forged.as_bytes(), &named), [false]);
-        assert_eq!(paths_in(&got.plain, "/c/").len(), 1, "{}", got.plain);
-        assert!(got.plain.ends_with('.'));
-        let attachment = postroad_mail::view(&got.raw).attachments.remove(0);
+        assert_eq!(dkim_verifier::verify(forged.as_bytes(), &dns_records), [false]);
+        assert_eq!(paths_in(&mail.plain, "/c/").len(), 1, "{}", mail.plain);
+        assert!(mail.plain.ends_with('.'));
+        let attachment = postroad_mail::view(&mail.raw).attachments.remove(0);
         assert_eq!(attachment.content, HTML.as_bytes());
-        copies.push((got.paths("/c/"), got.paths("/o/")));
+        copies.push((mail.paths("/c/"), mail.paths("/o/")));
     }
     assert_ne!(copies[0], copies[1]);
 }
@@ -162,7 +163,7 @@ async fn every_attempt_sends_the_same_bytes_whatever_is_changed_meanwhile() {
         assert!(copy.bytes == copies[0].bytes, "attempts differ");
         let size = format!("SIZE={}", copy.bytes.len());
         assert!(
-            copy.mail_parameters.split(' ').any(|given| given == size),
+            copy.mail_parameters.split(' ').any(|parameter| parameter == size),
             "{size}: {}",
             copy.mail_parameters
         );

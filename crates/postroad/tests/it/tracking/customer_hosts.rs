@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{FIREFOX, paths_in, wait_as_a_person};
+use super::{FIREFOX, paths_in, wait_past_scanner_window};
 use crate::domains::{publish, status};
 use crate::world::{Engine, both_engines, envelope, good_but, program};
 
 const HTML: &str = "<p>Your order: <a href='https://example.com/order?n=7'>here</a></p>";
 
 /// The service with HTTPS. Links of the domain `shop.example` are opened at `port`.
-struct Served {
+struct HttpsService {
     daemon: Daemon,
     client: Client,
     key: String,
@@ -31,9 +31,9 @@ struct Served {
     _database: Option<Database>,
 }
 
-impl Served {
-    async fn start(engine: Engine, certified: &[&str]) -> Self {
-        Self::start_with(engine, TestCertificate::for_names(certified)).await
+impl HttpsService {
+    async fn start(engine: Engine, certificate_names: &[&str]) -> Self {
+        Self::start_with(engine, TestCertificate::for_names(certificate_names)).await
     }
 
     async fn start_with(engine: Engine, certificate: TestCertificate) -> Self {
@@ -42,8 +42,8 @@ impl Served {
         dns.a("mail.example.net", [192, 0, 2, 1]).a("track.mail.example.net", Ipv4Addr::LOCALHOST);
         dns.ns("shop.example", "ns.shop.example");
         // The configuration needs the port before the service listens, so connections are passed on to the service.
-        let outside = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = outside.local_addr().unwrap().port();
+        let public_listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = public_listener.local_addr().unwrap().port();
         let path = |name: &str| folder.path().join(name).display().to_string();
         std::fs::write(path("cert.pem"), &certificate.certificate_pem).unwrap();
         std::fs::write(path("key.pem"), &certificate.key_pem).unwrap();
@@ -69,7 +69,7 @@ impl Served {
         let file = path("postroad.toml");
         let daemon = Daemon::start(program(), ["serve", "--json", "--config", &file], &envs);
         let address = |name: &str| -> SocketAddr { daemon.ready()[name].as_str().unwrap().parse().unwrap() };
-        tokio::spawn(pass_on(outside, address("https")));
+        tokio::spawn(forward_connections(public_listener, address("https")));
         let admin = |args: &[&str]| -> Value {
             let mut command = daemon::command(program(), &envs);
             let output =
@@ -144,7 +144,7 @@ impl Served {
 }
 
 /// Passes connections on to the service.
-async fn pass_on(listener: TcpListener, to: SocketAddr) {
+async fn forward_connections(listener: TcpListener, to: SocketAddr) {
     while let Ok((mut from_outside, _)) = listener.accept().await {
         tokio::spawn(async move {
             if let Ok(mut to_service) = TcpStream::connect(to).await {
@@ -162,44 +162,44 @@ both_engines!(
 );
 
 async fn links_lead_to_the_customers_host_once_it_is_verified(engine: Engine) {
-    let served = Served::start(engine, &["localhost", "track.shop.example"]).await;
-    let record = served.create_domain().await;
-    let (_, link) = served.link_of_message("early@example.org").await;
+    let service = HttpsService::start(engine, &["localhost", "track.shop.example"]).await;
+    let record = service.create_domain().await;
+    let (_, link) = service.link_of_message("early@example.org").await;
     assert!(link.starts_with("https://track.mail.example.net/c/"), "there is no alias yet: {link}");
 
-    served.dns.cname("track.shop.example", "track.elsewhere.example");
+    service.dns.cname("track.shop.example", "track.elsewhere.example");
     let is_wrong = |domain: &Value| status(domain, "tracking") == "mismatch";
-    served.until_domain(is_wrong).await;
-    let (_, link) = served.link_of_message("wrong@example.org").await;
+    service.until_domain(is_wrong).await;
+    let (_, link) = service.link_of_message("wrong@example.org").await;
     assert!(link.starts_with("https://track.mail.example.net/c/"), "the alias leads elsewhere: {link}");
 
     let (name, value) = (record["name"].as_str().unwrap(), record["value"].as_str().unwrap());
     assert_eq!((name, value), ("track.shop.example", "track.mail.example.net"));
-    served.dns.remove(name).cname(name, value);
-    let verified = served.until_domain(|domain| domain["tracking_host"] == "track.shop.example").await;
+    service.dns.remove(name).cname(name, value);
+    let verified = service.until_domain(|domain| domain["tracking_host"] == "track.shop.example").await;
     assert_eq!(status(&verified, "tracking"), "verified");
-    let host = format!("track.shop.example:{}", served.port);
+    let host = format!("track.shop.example:{}", service.port);
     // All nodes learn of the host before links lead there.
-    let numbers = AtomicUsize::new(0);
+    let next_number = AtomicUsize::new(0);
     let (id, link) = eventually(async || {
-        let to = format!("ann{}@example.org", numbers.fetch_add(1, Ordering::Relaxed));
-        let (id, link) = served.link_of_message(&to).await;
+        let to = format!("ann{}@example.org", next_number.fetch_add(1, Ordering::Relaxed));
+        let (id, link) = service.link_of_message(&to).await;
         if link.starts_with(&format!("https://{host}/c/")) { Ok((id, link)) } else { Err(link) }
     })
     .await;
 
-    wait_as_a_person().await;
-    let browser = Client::https(&format!("https://localhost:{}", served.port), &served.certificate.ca_pem);
+    wait_past_scanner_window().await;
+    let browser = Client::https(&format!("https://localhost:{}", service.port), &service.certificate.ca_pem);
     let path = paths_in(&link, "/c/").remove(0);
     let headers = [("Host", host.as_str()), FIREFOX];
     let reply = browser.request(Method::GET, &path, &headers, Vec::new().into()).await.unwrap();
     assert_eq!((reply.status, reply.header("location")), (302, Some("https://example.com/order?n=7")));
     let counts = eventually(async || {
-        let counts = served.call("analytics/message", &json!({ "id": id })).await;
+        let counts = service.call("analytics/message", &json!({ "id": id })).await;
         if counts["clicked"] == 1 {
             Ok(counts)
         } else {
-            Err(format!("{counts}: {}", served.daemon.stderr_text()))
+            Err(format!("{counts}: {}", service.daemon.stderr_text()))
         }
     })
     .await;
@@ -210,13 +210,13 @@ async fn links_lead_to_the_customers_host_once_it_is_verified(engine: Engine) {
 }
 
 async fn links_stay_on_our_host_while_the_customers_has_no_certificate(engine: Engine) {
-    let served = Served::start(engine, &["localhost", "track.mail.example.net"]).await;
-    let record = served.create_domain().await;
-    served.dns.cname("track.shop.example", record["value"].as_str().unwrap());
+    let service = HttpsService::start(engine, &["localhost", "track.mail.example.net"]).await;
+    let record = service.create_domain().await;
+    service.dns.cname("track.shop.example", record["value"].as_str().unwrap());
     let is_alias = |domain: &Value| status(domain, "tracking") == "verified";
-    let domain = served.until_domain(is_alias).await;
+    let domain = service.until_domain(is_alias).await;
     assert_eq!(domain["tracking_host"], "track.mail.example.net", "{domain:#}");
-    let (_, link) = served.link_of_message("ann@example.org").await;
+    let (_, link) = service.link_of_message("ann@example.org").await;
     assert!(link.starts_with("https://track.mail.example.net/c/"), "{link}");
     let hint = hint_of(&domain, "tracking");
     assert!(
@@ -225,20 +225,20 @@ async fn links_stay_on_our_host_while_the_customers_has_no_certificate(engine: E
         ) && hint.ends_with("has to serve track.shop.example over HTTPS, with a certificate that names it."),
         "{hint}"
     );
-    let page = served.overview_page().await;
+    let page = service.overview_page().await;
     assert!(page.contains("Links in mail from shop.example do not lead to its own host"), "{page}");
 }
 
 async fn the_overview_warns_of_a_host_for_links_whose_certificate_expires_soon(engine: Engine) {
     let soon = SystemClock.now().plus(Duration::from_hours(5 * 24));
-    let certificate = TestCertificate::good_until(&["localhost", "track.shop.example"], soon);
-    let served = Served::start_with(engine, certificate).await;
-    let record = served.create_domain().await;
-    served.dns.cname("track.shop.example", record["value"].as_str().unwrap());
-    let domain = served.until_domain(|domain| domain["tracking_host"] == "track.shop.example").await;
+    let certificate = TestCertificate::valid_until(&["localhost", "track.shop.example"], soon);
+    let service = HttpsService::start_with(engine, certificate).await;
+    let record = service.create_domain().await;
+    service.dns.cname("track.shop.example", record["value"].as_str().unwrap());
+    let domain = service.until_domain(|domain| domain["tracking_host"] == "track.shop.example").await;
     assert_eq!(hint_of(&domain, "tracking"), "");
-    served.link_of_message("ann@example.org").await;
-    let page = served.overview_page().await;
+    service.link_of_message("ann@example.org").await;
+    let page = service.overview_page().await;
     assert!(page.contains("The certificate of track.shop.example expires at <time"), "{page}");
     // The node's own listeners use the same certificate, which the operator renews.
     assert!(page.contains("The TLS certificate of mail.example.net expires at <time"), "{page}");

@@ -1,13 +1,12 @@
-//! Tracked mail from outside: the content that recipients get, effects of clicks and opens, and misuse of
-//! links.
+//! Click and open tracking as recipients see it: tracked links, their effects, and attempts to misuse them.
 
 mod bots;
 mod clicks;
 mod customer_hosts;
 mod hosts;
 mod outage;
+mod settings;
 mod simulator;
-mod switches;
 mod unsubscribing;
 
 use std::time::Duration;
@@ -16,14 +15,14 @@ use postroad_testkit::eventually;
 use postroad_testkit::http::{Method, Reply};
 use serde_json::{Value, json};
 
-use crate::delivery::inbox::wait_for;
+use crate::delivery::inbox::wait_for_mail_to;
 use crate::world::{World, good_but};
 
 /// User agent of a person.
 pub(crate) const FIREFOX: (&str, &str) =
     ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:115.0) Gecko/20100101 Firefox/115.0");
-/// Longer than the time after a delivery in which clicks count as those of a scanner.
-const A_PERSONS_TIME: Duration = Duration::from_millis(1_100);
+/// Longer than the time after a delivery in which every click counts as a scanner's.
+const PAST_SCANNER_WINDOW: Duration = Duration::from_millis(1_100);
 
 /// A message as its recipient got it.
 pub(crate) struct ReceivedMail {
@@ -37,17 +36,17 @@ pub(crate) fn tracked_html(to: &str, html: &str) -> Value {
     good_but(json!({"to": [to], "html_body": html, "track": {"opens": true, "clicks": true}}))
 }
 
-/// Sends to one address and waits until it was delivered.
-pub(crate) async fn delivered(world: &World, body: &Value) -> ReceivedMail {
+/// Sends to one address and waits until the message is delivered.
+pub(crate) async fn send_and_receive(world: &World, body: &Value) -> ReceivedMail {
     let to = body["to"][0].as_str().unwrap().to_owned();
     let id = world.accepted_id(body).await;
     world.until_status(id, "Sent").await;
-    received(world, id, &to).await
+    receive(world, id, &to).await
 }
 
-/// A message as the address got it.
-pub(crate) async fn received(world: &World, id: i64, to: &str) -> ReceivedMail {
-    let caught = wait_for(world, to).await;
+/// Waits until the message is in the inbox of `postroad dev`.
+pub(crate) async fn receive(world: &World, id: i64, to: &str) -> ReceivedMail {
+    let caught = wait_for_mail_to(world, to).await;
     let path = format!("/dev/messages/{}/raw", caught["id"]);
     let raw = world.client.get(&path).await.unwrap().body.to_vec();
     let view = postroad_mail::view(&raw);
@@ -78,13 +77,13 @@ pub(crate) async fn fetch(world: &World, method: Method, path: &str, headers: &[
 }
 
 /// Opens a link as a person's browser does.
-pub(crate) async fn look(world: &World, path: &str) -> Reply {
+pub(crate) async fn open_in_browser(world: &World, path: &str) -> Reply {
     fetch(world, Method::GET, path, &[FIREFOX]).await
 }
 
 /// Waits until clicks no longer count as those of a scanner.
-pub(crate) async fn wait_as_a_person() {
-    tokio::time::sleep(A_PERSONS_TIME).await;
+pub(crate) async fn wait_past_scanner_window() {
+    tokio::time::sleep(PAST_SCANNER_WINDOW).await;
 }
 
 /// Waits until the message has `loads` and `clicks`.

@@ -6,31 +6,36 @@ use postroad_testkit::http::Method;
 use postroad_testkit::postgres::{Database, PgProxy};
 use serde_json::json;
 
-use super::{delivered, look, paths_in, tracked_html, until_activity, wait_as_a_person};
+use super::{
+    open_in_browser, paths_in, send_and_receive, tracked_html, until_activity, wait_past_scanner_window,
+};
 use crate::world::{Engine, World, good_but};
 
 const HTML: &str = "<body><a href='https://example.com/'>1</a></body>";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
+async fn a_click_redirects_while_the_database_is_down_and_is_stored_later() {
     let database = Database::create();
     let proxy = PgProxy::start(database.url());
     let world = World::start_on(Some(proxy.url()), Some(database), &[]);
     let mut body = tracked_html("ann@example.net", HTML);
     body["list_unsubscribe"] = json!({"one_click": true});
-    let got = delivered(&world, &body).await;
-    wait_as_a_person().await;
+    let mail = send_and_receive(&world, &body).await;
+    wait_past_scanner_window().await;
     proxy.cut();
     for _ in 0..2 {
-        let reply = look(&world, &got.paths("/c/")[0]).await;
+        let reply = open_in_browser(&world, &mail.paths("/c/")[0]).await;
         assert_eq!((reply.status, reply.header("location")), (302, Some("https://example.com/")));
-        assert_eq!(look(&world, &got.paths("/o/")[0]).await.status, 200);
+        assert_eq!(open_in_browser(&world, &mail.paths("/o/")[0]).await.status, 200);
     }
     world.until_logged("tracking: store unavailable; events wait in the queue").await;
-    let leave = paths_in(&String::from_utf8_lossy(&got.raw), "/u/").remove(0);
+    let unsubscribe_path = paths_in(&String::from_utf8_lossy(&mail.raw), "/u/").remove(0);
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
-    let reply =
-        world.client.request(Method::POST, &leave, &form, "List-Unsubscribe=One-Click".into()).await.unwrap();
+    let reply = world
+        .client
+        .request(Method::POST, &unsubscribe_path, &form, "List-Unsubscribe=One-Click".into())
+        .await
+        .unwrap();
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("60")), "{}", reply.text());
     proxy.restore();
     // Waits until the service has noticed that the database is back.
@@ -39,7 +44,7 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
         if reply.status == 200 { Ok(()) } else { Err(format!("{}: {}", reply.status, reply.text())) }
     })
     .await;
-    let activity = until_activity(&world, got.id, 2, 2).await;
+    let activity = until_activity(&world, mail.id, 2, 2).await;
     assert_eq!(activity["clicks"][0]["bot"], false);
     // Despite the 503, the unsubscription was kept.
     let later = world.accepted_id(&good_but(json!({"to": ["ann@example.net"]}))).await;
@@ -49,10 +54,10 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_events_are_written_when_the_service_stops() {
     let mut world = World::start(Engine::Sqlite);
-    let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
-    wait_as_a_person().await;
-    look(&world, &got.paths("/c/")[0]).await;
-    look(&world, &got.paths("/o/")[0]).await;
-    let events = world.events_at_the_end(got.id).await;
+    let mail = send_and_receive(&world, &tracked_html("ann@example.net", HTML)).await;
+    wait_past_scanner_window().await;
+    open_in_browser(&world, &mail.paths("/c/")[0]).await;
+    open_in_browser(&world, &mail.paths("/o/")[0]).await;
+    let events = world.events_at_the_end(mail.id).await;
     assert_eq!(events.len(), 4, "{events:?}");
 }

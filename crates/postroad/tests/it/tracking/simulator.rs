@@ -1,4 +1,4 @@
-//! `open@` and `click@`: from the send to the visit over HTTP.
+//! The simulator's recipients `open@` and `click@` open a message or click its first link over HTTP.
 
 use postroad_testkit::http::Method;
 use serde_json::json;
@@ -14,16 +14,16 @@ both_engines!(simulated_readers_open_and_click);
 async fn simulated_readers_open_and_click(world: World) {
     let opened = world.accepted_id(&tracked_html("open+1@sim.postroad.test", HTML)).await;
     let clicked = world.accepted_id(&tracked_html("click@sim.postroad.test", HTML)).await;
-    let silent = world.accepted_id(&tracked_html("delivered@sim.postroad.test", HTML)).await;
+    let unopened = world.accepted_id(&tracked_html("delivered@sim.postroad.test", HTML)).await;
     let loads = until_activity(&world, opened, 1, 0).await;
     assert_eq!((&loads["loads"][0]["bot"], &loads["clicks"]), (&json!(false), &json!([])));
     let clicks = until_activity(&world, clicked, 0, 1).await;
     assert_eq!(clicks["clicks"][0]["url"], "https://example.com/first");
     assert_eq!(clicks["clicks"][0]["bot"], false);
-    let nothing = until_activity(&world, silent, 0, 0).await;
-    assert_eq!(nothing, json!({"loads": [], "clicks": []}));
+    let activity = until_activity(&world, unopened, 0, 0).await;
+    assert_eq!(activity, json!({"loads": [], "clicks": []}));
     // Untracked mail has nothing to fetch.
-    let plain = world.accepted_id(&good_but(json!({"to": ["click@sim.postroad.test"]}))).await;
-    world.until_status(plain, "Sent").await;
+    let untracked = world.accepted_id(&good_but(json!({"to": ["click@sim.postroad.test"]}))).await;
+    world.until_status(untracked, "Sent").await;
     assert_eq!(fetch(&world, Method::GET, "/c/x", &[]).await.status, 404);
 }

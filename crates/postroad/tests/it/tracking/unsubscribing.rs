@@ -1,19 +1,22 @@
-//! One-click unsubscribing (RFC 8058): event and suppression; opening the page alone does nothing.
+//! One-click unsubscribing (RFC 8058): the POST suppresses the address and emits an event; opening the page does neither.
 
 use postroad_model::EventKind;
 use postroad_testkit::http::Method;
 use serde_json::json;
 
-use super::{FIREFOX, delivered, fetch, look, paths_in, until_activity};
+use super::{FIREFOX, fetch, open_in_browser, paths_in, send_and_receive, until_activity};
 use crate::world::{World, both_engines, good_but};
 
-both_engines!(one_click_suppresses_and_a_look_does_not, an_unsubscribe_url_of_the_sender_is_kept);
+both_engines!(
+    a_one_click_post_suppresses_and_opening_the_page_does_not,
+    an_unsubscribe_url_of_the_sender_is_kept
+);
 
-async fn one_click_suppresses_and_a_look_does_not(world: World) {
+async fn a_one_click_post_suppresses_and_opening_the_page_does_not(world: World) {
     let mut world = world;
     let body = good_but(json!({"to": ["Ann@example.net"], "list_unsubscribe": {"one_click": true}}));
-    let got = delivered(&world, &body).await;
-    let text = String::from_utf8_lossy(&got.raw).into_owned();
+    let mail = send_and_receive(&world, &body).await;
+    let text = String::from_utf8_lossy(&mail.raw).into_owned();
     assert!(text.contains("\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"), "{text}");
     let path = paths_in(&text, "/u/").remove(0);
     assert!(
@@ -23,15 +26,15 @@ async fn one_click_suppresses_and_a_look_does_not(world: World) {
         ))
     );
     for _ in 0..2 {
-        let page = look(&world, &path).await;
+        let page = open_in_browser(&world, &path).await;
         assert_eq!(page.status, 200);
         let html = page.text();
         assert!(html.contains("<form method=\"post\">") && !html.contains("<script"), "{html}");
         assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
     }
     assert_eq!(fetch(&world, Method::HEAD, &path, &[FIREFOX]).await.status, 200);
-    let still = world.accepted_id(&body).await;
-    world.until_status(still, "Sent").await;
+    let unaffected = world.accepted_id(&body).await;
+    world.until_status(unaffected, "Sent").await;
 
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let post = |path: String, body: &'static str| {
@@ -58,8 +61,8 @@ async fn one_click_suppresses_and_a_look_does_not(world: World) {
     assert_eq!(post(path.clone(), "List-Unsubscribe=One-Click").await.status, 200);
     let held_again = world.accepted_id(&again).await;
     world.until_status(held_again, "Held").await;
-    assert_eq!(until_activity(&world, got.id, 0, 0).await, json!({"loads": [], "clicks": []}));
-    let events = world.events_at_the_end(got.id).await;
+    assert_eq!(until_activity(&world, mail.id, 0, 0).await, json!({"loads": [], "clicks": []}));
+    let events = world.events_at_the_end(mail.id).await;
     let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::Accepted, EventKind::Delivered, EventKind::Unsubscribed]);
     let data: serde_json::Value = serde_json::from_str(&events[2].data).unwrap();
@@ -72,15 +75,15 @@ async fn an_unsubscribe_url_of_the_sender_is_kept(world: World) {
     let html = "<a href='https://example.test/leave?u=1'>x</a><a href='https://example.test/buy'>y</a>";
     let body = good_but(json!({"to": ["bob@example.net"], "list_unsubscribe": list, "html_body": html,
                                    "track": {"clicks": true}}));
-    let got = delivered(&world, &body).await;
-    let text = String::from_utf8_lossy(&got.raw).into_owned();
+    let mail = send_and_receive(&world, &body).await;
+    let text = String::from_utf8_lossy(&mail.raw).into_owned();
     assert!(
         text.contains("<https://example.test/leave?u=1>") && text.contains("List-Unsubscribe=One-Click"),
         "{text}"
     );
     assert!(paths_in(&text, "/u/").is_empty());
-    assert!(got.html.contains("href='https://example.test/leave?u=1'"), "{}", got.html);
-    assert_eq!(got.paths("/c/").len(), 1);
+    assert!(mail.html.contains("href='https://example.test/leave?u=1'"), "{}", mail.html);
+    assert_eq!(mail.paths("/c/").len(), 1);
     let problem = world
         .call("/api/v1/send/message", &good_but(json!({"list_unsubscribe": {"one_click": false}})))
         .await;

@@ -6,13 +6,13 @@ use serde_json::json;
 use crate::world::{Engine, World, both_engines, good};
 
 both_engines!(
-    a_webhook_lives_from_create_to_delete,
-    impossible_values_are_refused_by_their_field,
+    a_webhook_is_created_changed_rotated_and_deleted,
+    invalid_values_are_refused_with_their_field,
     another_servers_webhook_is_reported_as_unknown,
     a_sample_is_posted_at_once_and_an_event_is_replayed
 );
 
-async fn a_webhook_lives_from_create_to_delete(world: World) {
+async fn a_webhook_is_created_changed_rotated_and_deleted(world: World) {
     let made = world.webhooks("create", &json!({ "url": "https://example.com/hook" })).await;
     assert!(made["secret"].as_str().unwrap().starts_with("whsec_"), "{made}");
     assert_eq!(
@@ -42,7 +42,7 @@ async fn a_webhook_lives_from_create_to_delete(world: World) {
     }
 }
 
-async fn impossible_values_are_refused_by_their_field(world: World) {
+async fn invalid_values_are_refused_with_their_field(world: World) {
     for (body, pointer) in [
         (json!({}), "/url"),
         (json!({ "url": "ftp://example.com/" }), "/url"),

@@ -5,15 +5,17 @@ use serde_json::json;
 
 use crate::world::{Engine, World, both_engines, good_but};
 
-const PAUSE: (&str, &str) = ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s");
+/// Enough retries, a second apart, to outlast the restart.
+const RETRY_EVERY_SECOND: (&str, &str) =
+    ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s");
 
 both_engines!(
     events_not_posted_before_a_crash_are_posted_after_it,
-    a_post_under_way_in_the_crash_is_made_again
+    a_post_interrupted_by_a_crash_is_repeated
 );
 
 async fn events_not_posted_before_a_crash_are_posted_after_it(engine: Engine) {
-    let mut world = World::start_with(engine, &[PAUSE]);
+    let mut world = World::start_with(engine, &[RETRY_EVERY_SECOND]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/in", CatcherAnswer::Status(500));
     let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
@@ -31,7 +33,7 @@ async fn events_not_posted_before_a_crash_are_posted_after_it(engine: Engine) {
     assert_eq!(after.json()["data"]["message"]["subject"], "Before the crash");
 }
 
-async fn a_post_under_way_in_the_crash_is_made_again(engine: Engine) {
+async fn a_post_interrupted_by_a_crash_is_repeated(engine: Engine) {
     let mut world = World::start(engine);
     let catcher = WebhookCatcher::start();
     catcher.answer("/in", CatcherAnswer::Hang);

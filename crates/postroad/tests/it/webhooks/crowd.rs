@@ -1,4 +1,4 @@
-//! Many messages, many endpoints.
+//! Webhooks under load: ten thousand messages, and a thousand endpoints that do not answer.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::EVENTS;
 use crate::world::{Engine, World, both_engines, good, good_but};
 
 const MESSAGES: usize = 10_000;
-const DEAD: usize = 1_000;
+const DEAD_ENDPOINTS: usize = 1_000;
 
 both_engines!(of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing);
 
@@ -28,8 +28,8 @@ async fn of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing(engi
     }
     let accepted_in = begun.elapsed();
     // Each message has two events, accepted and delivered, with the numbers 1 and 2.
-    let patience = Duration::from_mins(4);
-    let posts = catcher.wait_for_within("/in", 2 * MESSAGES, patience);
+    let timeout = Duration::from_mins(4);
+    let posts = catcher.wait_for_within("/in", 2 * MESSAGES, timeout);
     eprintln!(
         "{engine:?}: accepted in {accepted_in:?}, all {} posted after {:?}",
         posts.len(),
@@ -47,18 +47,18 @@ async fn of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing(engi
     assert_eq!((seqs.len(), ids.len()), (MESSAGES, 2 * MESSAGES));
     assert!(seqs.values().all(|seqs| *seqs == HashSet::from([1, 2])));
 
-    let mut pulled = HashSet::new();
+    let mut polled_ids = HashSet::new();
     let mut request = json!({ "limit": 500 });
     loop {
         let answer = world.call(EVENTS, &request).await;
         let items = answer["data"]["items"].as_array().unwrap();
-        pulled.extend(items.iter().map(|item: &Value| item["id"].as_str().unwrap().to_owned()));
+        polled_ids.extend(items.iter().map(|item: &Value| item["id"].as_str().unwrap().to_owned()));
         request["since_cursor"] = answer["flags"]["pagination"]["next_cursor"].clone();
         if answer["flags"]["pagination"]["has_more"] == false {
             break;
         }
     }
-    assert_eq!(pulled, ids);
+    assert_eq!(polled_ids, ids);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -67,26 +67,28 @@ async fn a_thousand_dead_endpoints_delay_a_living_one_little() {
     let catcher = WebhookCatcher::start();
     catcher.answer("/hangs", CatcherAnswer::Hang);
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let wanted = json!(["message.accepted"]);
-    world.new_webhook(&catcher.url("/lives"), wanted.clone()).await;
+    let events = json!(["message.accepted"]);
+    world.new_webhook(&catcher.url("/lives"), events.clone()).await;
     world.accepted(&good()).await;
     catcher.wait_for("/lives", 1);
-    let alone = delay(&world, &catcher, 2).await;
-    for n in 0..DEAD {
+    let alone = measure_delay(&world, &catcher, 2).await;
+    for n in 0..DEAD_ENDPOINTS {
         // Most hang until their time is over, some refuse.
         let url = if n % 5 == 0 { format!("http://{closed}/{n}") } else { catcher.url("/hangs") };
-        world.new_webhook(&url, wanted.clone()).await;
+        world.new_webhook(&url, events.clone()).await;
     }
     let mut slowest = Duration::ZERO;
     for count in 3..=12 {
-        slowest = slowest.max(delay(&world, &catcher, count).await);
+        slowest = slowest.max(measure_delay(&world, &catcher, count).await);
     }
-    eprintln!("from call to post: {alone:?} alone, at most {slowest:?} among {DEAD} dead endpoints");
+    eprintln!(
+        "from call to post: {alone:?} alone, at most {slowest:?} among {DEAD_ENDPOINTS} dead endpoints"
+    );
     assert!(slowest < Duration::from_secs(5), "{slowest:?}");
 }
 
 /// Sends a message; returns the time from the call to its post, which is the `count`th.
-async fn delay(world: &World, catcher: &WebhookCatcher, count: usize) -> Duration {
+async fn measure_delay(world: &World, catcher: &WebhookCatcher, count: usize) -> Duration {
     let begun = Instant::now();
     world.accepted(&good()).await;
     catcher.wait_for("/lives", count)[count - 1].at.saturating_duration_since(begun)
@@ -98,11 +100,11 @@ async fn a_new_endpoint_beside_fifty_dead_new_ones_gets_its_first_events_within_
     let world = World::start_with(engine, &[("POSTROAD_WEBHOOKS_PER_SERVER", "51")]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/hangs", CatcherAnswer::Hang);
-    let wanted = json!(["message.accepted"]);
+    let events = json!(["message.accepted"]);
     for _ in 0..50 {
-        world.new_webhook(&catcher.url("/hangs"), wanted.clone()).await;
+        world.new_webhook(&catcher.url("/hangs"), events.clone()).await;
     }
-    world.new_webhook(&catcher.url("/lives"), wanted).await;
+    world.new_webhook(&catcher.url("/lives"), events).await;
     let begun = Instant::now();
     world.accepted(&good()).await;
     let first = catcher.wait_for_within("/lives", 1, Duration::from_mins(1))[0].at - begun;
@@ -118,12 +120,12 @@ async fn a_dead_endpoint_is_given_up_early_if_no_permit_is_left() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_WEBHOOKS_PER_SERVER", "131")]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/hangs", CatcherAnswer::Hang);
-    let wanted = json!(["message.accepted"]);
+    let events = json!(["message.accepted"]);
     // A server has 32 permits for posts to new endpoints, and 64 for slow ones.
     for _ in 0..130 {
-        world.new_webhook(&catcher.url("/hangs"), wanted.clone()).await;
+        world.new_webhook(&catcher.url("/hangs"), events.clone()).await;
     }
-    world.new_webhook(&catcher.url("/lives"), wanted).await;
+    world.new_webhook(&catcher.url("/lives"), events).await;
     let begun = Instant::now();
     world.accepted(&good()).await;
     let first = catcher.wait_for_within("/lives", 1, Duration::from_mins(1))[0].at - begun;

@@ -12,8 +12,8 @@ both_engines!(
     the_feed_gives_the_same_objects_as_webhooks,
     a_cursor_goes_on_without_gap_or_repetition,
     a_poll_waits_for_the_next_event,
-    a_feed_has_only_events_of_its_server_and_few_polls_may_wait_for_it,
-    a_poll_that_waits_does_not_hold_up_a_stop,
+    a_feed_has_only_its_servers_events_and_at_most_eight_waiting_polls,
+    a_waiting_poll_does_not_delay_a_stop,
     invalid_requests_are_refused_by_their_field
 );
 
@@ -81,7 +81,7 @@ async fn a_poll_waits_for_the_next_event(world: World) {
     assert!(begun.elapsed() >= Duration::from_millis(300));
 }
 
-async fn a_feed_has_only_events_of_its_server_and_few_polls_may_wait_for_it(world: World) {
+async fn a_feed_has_only_its_servers_events_and_at_most_eight_waiting_polls(world: World) {
     let id = world.accepted_id(&good()).await;
     world.admin(&["server", "create", "other", "--account", "dev"]);
     let other = world.admin(&["key", "create", "--server", "other"]);
@@ -102,7 +102,7 @@ async fn a_feed_has_only_events_of_its_server_and_few_polls_may_wait_for_it(worl
     assert!(times[1] >= Duration::from_secs(4), "{times:?}");
 }
 
-async fn a_poll_that_waits_does_not_hold_up_a_stop(world: World) {
+async fn a_waiting_poll_does_not_delay_a_stop(world: World) {
     let mut world = world;
     let request = json!({ "since_cursor": "latest", "wait_s": 30 });
     let client = world.client.clone();

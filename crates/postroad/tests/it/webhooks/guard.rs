@@ -5,16 +5,17 @@ use postroad_testkit::{CatcherAnswer, Daemon, DnsServer, WebhookCatcher, daemon}
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::QUICK;
+use super::QUICK_RETRIES;
 use crate::world::{Engine, World, good, program};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_that_later_leads_to_a_private_address_is_refused_then() {
+async fn a_name_is_refused_once_it_resolves_to_a_private_address() {
     let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
     dns.ttl_secs(0).a("rebind.example.com", [127, 0, 0, 1]);
     catcher.answer("/in", CatcherAnswer::Close);
     let nameserver = dns.address().to_string();
-    let world = World::start_with(Engine::Sqlite, &[QUICK, ("POSTROAD_DNS_NAMESERVERS", &nameserver)]);
+    let world =
+        World::start_with(Engine::Sqlite, &[QUICK_RETRIES, ("POSTROAD_DNS_NAMESERVERS", &nameserver)]);
     let url = format!("http://rebind.example.com:{}/in", catcher.address().port());
     let webhook = world.new_webhook(&url, json!(["message.accepted"])).await;
     world.accepted(&good()).await;
@@ -40,7 +41,7 @@ async fn addresses_that_are_not_public_are_refused_without_a_connection() {
 
 /// `dev` allows the loopback, `serve` does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn in_production_the_loopback_is_refused() {
+async fn serve_posts_to_no_loopback_address() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("postroad.toml").display().to_string();
     let data_dir = folder.path().join("data").display().to_string();

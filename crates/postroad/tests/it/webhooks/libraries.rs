@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use postroad_testkit::{PYTHON_VARIABLE, Received, WebhookCatcher};
+use postroad_testkit::{PYTHON_VARIABLE, ReceivedPost, WebhookCatcher};
 use serde_json::{Value, json};
 
 use crate::world::{Engine, World, good_but};
@@ -27,8 +27,8 @@ fn run_script(name: &str, input: &Value) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(ToOwned::to_owned).collect()
 }
 
-fn as_json(posts: &[Received]) -> Vec<Value> {
-    let post = |post: &Received| {
+fn as_json(posts: &[ReceivedPost]) -> Vec<Value> {
+    let post = |post: &ReceivedPost| {
         let headers: serde_json::Map<String, Value> =
             post.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
         json!({ "headers": headers, "body": String::from_utf8(post.body.clone()).unwrap() })
@@ -47,29 +47,29 @@ async fn the_official_library_verifies_our_signature_before_and_after_a_rotation
     world.webhooks("test", &json!({ "id": webhook["id"], "type": "message.clicked" })).await;
     let posts = catcher.wait_for("/in", 2);
 
-    let good = |secret: &Value, posts: &[Received]| {
+    let verified_types = |secret: &Value, posts: &[ReceivedPost]| {
         let input = json!({ "secret": secret, "posts": as_json(posts) });
         run_script("standard_webhooks_verify.py", &input)
     };
-    assert_eq!(good(&webhook["secret"], &posts), ["message.delivered", "message.clicked"]);
-    assert_eq!(good(&rotated["secret"], &posts[1..]), ["message.clicked"]);
-    assert!(good(&rotated["secret"], &posts[..1])[0].starts_with("bad"));
+    assert_eq!(verified_types(&webhook["secret"], &posts), ["message.delivered", "message.clicked"]);
+    assert_eq!(verified_types(&rotated["secret"], &posts[1..]), ["message.clicked"]);
+    assert!(verified_types(&rotated["secret"], &posts[..1])[0].starts_with("bad"));
     let mut changed = posts[1].clone();
     changed.body = String::from_utf8(changed.body).unwrap().replace("example", "elsewhere").into_bytes();
-    assert!(good(&webhook["secret"], &[changed])[0].starts_with("bad"));
+    assert!(verified_types(&webhook["secret"], &[changed])[0].starts_with("bad"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn django_anymail_takes_the_postal_format_with_the_published_key() {
     let world = World::start(Engine::Sqlite);
     let catcher = WebhookCatcher::start();
-    let made = json!({ "url": catcher.url("/in"), "format": "postal" });
-    let webhook = world.webhooks("create", &made).await;
+    let request = json!({ "url": catcher.url("/in"), "format": "postal" });
+    let webhook = world.webhooks("create", &request).await;
     // Real events: delivered, refused, deferred and then delivered, bounced later; and a sample click.
     let to = ["delivered", "missing", "defer", "bounce-later"].map(|who| format!("{who}@sim.postroad.test"));
     world.accepted(&good_but(json!({ "to": to }))).await;
     world.webhooks("test", &json!({ "id": webhook["id"], "type": "message.clicked" })).await;
-    let is_complete = |posts: &[Received]| {
+    let is_complete = |posts: &[ReceivedPost]| {
         let names: Vec<Value> = posts.iter().map(|post| post.json()["event"].clone()).collect();
         ["MessageSent", "MessageDeliveryFailed", "MessageDelayed", "MessageBounced", "MessageLinkClicked"]
             .iter()

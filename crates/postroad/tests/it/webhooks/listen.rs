@@ -17,9 +17,9 @@ fn listen(arguments: &[&str]) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = String::new();
-    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-    assert!(said.contains("listening"), "{said}");
+    let mut first_line = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut first_line).unwrap();
+    assert!(first_line.contains("listening"), "{first_line}");
     child
 }
 

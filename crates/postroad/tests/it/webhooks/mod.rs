@@ -1,4 +1,4 @@
-//! Webhooks and the feed from the receiver's side.
+//! Webhooks and the event feed as their receivers see them.
 
 mod calls;
 mod crash;
@@ -20,7 +20,8 @@ use crate::world::World;
 pub(crate) const EVENTS: &str = "/api/v1/events/list";
 
 /// Short pauses, so that tests do not wait for the real ones.
-const QUICK: (&str, &str) = ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "100ms,100ms,100ms,100ms,100ms,100ms");
+const QUICK_RETRIES: (&str, &str) =
+    ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "100ms,100ms,100ms,100ms,100ms,100ms");
 
 impl World {
     /// Calls `webhooks/<action>` and returns the `data` of the success.

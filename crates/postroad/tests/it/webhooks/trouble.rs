@@ -5,20 +5,20 @@ use std::time::{Duration, Instant};
 use postroad_testkit::{CatcherAnswer, WebhookCatcher};
 use serde_json::json;
 
-use super::QUICK;
+use super::QUICK_RETRIES;
 use crate::world::{Engine, World, both_engines, good};
 
 both_engines!(
     a_failed_post_is_made_again_with_the_same_bytes,
     retry_after_pauses_all_events_of_an_endpoint,
     events_during_a_hanging_post_are_posted_at_once,
-    gone_disables_the_webhook_and_the_others_are_notified,
+    status_410_disables_the_webhook_and_notifies_the_others,
     a_webhook_without_a_success_for_too_long_is_disabled,
     an_endpoint_that_hangs_answers_without_end_or_redirects_delays_no_other
 );
 
 async fn a_failed_post_is_made_again_with_the_same_bytes(engine: Engine) {
-    let world = World::start_with(engine, &[QUICK]);
+    let world = World::start_with(engine, &[QUICK_RETRIES]);
     let catcher = WebhookCatcher::start();
     catcher.answer_next("/in", [CatcherAnswer::Status(500), CatcherAnswer::Status(429)]);
     let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
@@ -33,10 +33,10 @@ async fn a_failed_post_is_made_again_with_the_same_bytes(engine: Engine) {
 }
 
 async fn retry_after_pauses_all_events_of_an_endpoint(engine: Engine) {
-    let world = World::start_with(engine, &[QUICK]);
+    let world = World::start_with(engine, &[QUICK_RETRIES]);
     let catcher = WebhookCatcher::start();
-    let asking = vec![("retry-after".to_owned(), "2".to_owned())];
-    catcher.answer_next("/in", [CatcherAnswer::Full(429, asking, Vec::new())]);
+    let retry_after = vec![("retry-after".to_owned(), "2".to_owned())];
+    catcher.answer_next("/in", [CatcherAnswer::Full(429, retry_after, Vec::new())]);
     world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
     world.accepted(&good()).await;
     catcher.wait_for("/in", 1);
@@ -47,7 +47,7 @@ async fn retry_after_pauses_all_events_of_an_endpoint(engine: Engine) {
 }
 
 async fn events_during_a_hanging_post_are_posted_at_once(engine: Engine) {
-    let world = World::start_with(engine, &[QUICK]);
+    let world = World::start_with(engine, &[QUICK_RETRIES]);
     let catcher = WebhookCatcher::start();
     let good_twice = [CatcherAnswer::Status(200), CatcherAnswer::Status(200)];
     catcher.answer_next("/in", good_twice.into_iter().chain([CatcherAnswer::Hang]));
@@ -64,23 +64,23 @@ async fn events_during_a_hanging_post_are_posted_at_once(engine: Engine) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outcome_that_cannot_be_stored_stops_no_other_webhook() {
-    let mut world = World::start_with(Engine::Postgres, &[QUICK]);
+    let mut world = World::start_with(Engine::Postgres, &[QUICK_RETRIES]);
     world.database().refuse_webhook_attempts("/refused");
     let catcher = WebhookCatcher::start();
-    let wanted = json!(["message.accepted"]);
-    world.new_webhook(&catcher.url("/refused"), wanted.clone()).await;
-    let lives = world.new_webhook(&catcher.url("/lives"), wanted).await;
+    let events = json!(["message.accepted"]);
+    world.new_webhook(&catcher.url("/refused"), events.clone()).await;
+    let healthy = world.new_webhook(&catcher.url("/lives"), events).await;
     for count in 1..=3 {
         world.accepted(&good()).await;
         catcher.wait_for("/refused", count);
-        world.until_attempts(&lives, |attempts| attempts.len() == count).await;
+        world.until_attempts(&healthy, |attempts| attempts.len() == count).await;
     }
     let store = world.stopped_store().await;
     assert!(store.list_due_webhooks().await.unwrap().is_empty(), "no event is posted again");
 }
 
-async fn gone_disables_the_webhook_and_the_others_are_notified(engine: Engine) {
-    let world = World::start_with(engine, &[QUICK]);
+async fn status_410_disables_the_webhook_and_notifies_the_others(engine: Engine) {
+    let world = World::start_with(engine, &[QUICK_RETRIES]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/gone", CatcherAnswer::Status(410));
     let gone = world.new_webhook(&catcher.url("/gone"), json!(["message.accepted"])).await;
@@ -101,7 +101,7 @@ async fn gone_disables_the_webhook_and_the_others_are_notified(engine: Engine) {
 }
 
 async fn a_webhook_without_a_success_for_too_long_is_disabled(engine: Engine) {
-    let world = World::start_with(engine, &[QUICK, ("POSTROAD_WEBHOOKS_DISABLE_AFTER", "150ms")]);
+    let world = World::start_with(engine, &[QUICK_RETRIES, ("POSTROAD_WEBHOOKS_DISABLE_AFTER", "150ms")]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/in", CatcherAnswer::Status(500));
     let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
@@ -110,18 +110,18 @@ async fn a_webhook_without_a_success_for_too_long_is_disabled(engine: Engine) {
 }
 
 async fn an_endpoint_that_hangs_answers_without_end_or_redirects_delays_no_other(engine: Engine) {
-    let world = World::start_with(engine, &[QUICK]);
+    let world = World::start_with(engine, &[QUICK_RETRIES]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/hangs", CatcherAnswer::Hang).answer("/endless", CatcherAnswer::Endless);
     catcher.answer("/fails", CatcherAnswer::Status(500));
     catcher.answer("/elsewhere", CatcherAnswer::redirect(&catcher.url("/inside")));
-    let wanted = json!(["message.accepted"]);
+    let events = json!(["message.accepted"]);
     for path in ["/hangs", "/fails"] {
-        world.new_webhook(&catcher.url(path), wanted.clone()).await;
+        world.new_webhook(&catcher.url(path), events.clone()).await;
     }
-    let endless = world.new_webhook(&catcher.url("/endless"), wanted.clone()).await;
-    let elsewhere = world.new_webhook(&catcher.url("/elsewhere"), wanted.clone()).await;
-    world.new_webhook(&catcher.url("/healthy"), wanted).await;
+    let endless = world.new_webhook(&catcher.url("/endless"), events.clone()).await;
+    let elsewhere = world.new_webhook(&catcher.url("/elsewhere"), events.clone()).await;
+    world.new_webhook(&catcher.url("/healthy"), events).await;
     let mut slowest = Duration::ZERO;
     for count in 1..=20 {
         let begun = Instant::now();

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::dialogue::config;
 
 /// Configuration with all features and low limits.
-fn narrow(bare_lf: BareLf) -> ServerConfig {
+fn low_limits_config(bare_lf: BareLf) -> ServerConfig {
     let limits = ServerLimits {
         message_bytes_max: 60,
         recipients_max: 2,
@@ -28,7 +28,7 @@ fn narrow(bare_lf: BareLf) -> ServerConfig {
 /// Returns output and events. The data of a message is joined into one event; data of an unfinished message is
 /// left out.
 fn play(input: &[u8], cuts: &[usize], bare_lf: BareLf) -> (String, Vec<Event>) {
-    let mut session = ServerSession::new(Arc::new(narrow(bare_lf)));
+    let mut session = ServerSession::new(Arc::new(low_limits_config(bare_lf)));
     let (mut output, mut events) = (Vec::new(), Vec::new());
     let mut data = BytesMut::new();
     let mut rest = input;

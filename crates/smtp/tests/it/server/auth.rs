@@ -2,7 +2,7 @@
 
 use postroad_smtp::server::{AuthPolicy, Event, Login, ServerConfig, ServerLimits};
 
-use super::dialogue::{config, play, submission};
+use super::dialogue::{config, play, submission_config};
 
 fn open_config() -> ServerConfig {
     ServerConfig { auth: AuthPolicy::Anywhere, auth_required: true, ..config() }
@@ -16,7 +16,7 @@ fn play_greeted(dialogue: &str) {
 #[test]
 fn auth_waits_for_tls() {
     play(
-        submission(),
+        submission_config(),
         "C: HELO client.example
          S: 250 mx.example.net
          C: AUTH PLAIN AGtleQBzZWNyZXQ=

@@ -4,7 +4,7 @@ use postroad_smtp::server::{ServerConfig, ServerLimits};
 
 use super::dialogue::{ENVELOPE, config, play};
 
-const BEGUN: &str = "E: message <a@example.org> to <b@example.net>\n";
+const MESSAGE_BEGINS: &str = "E: message <a@example.org> to <b@example.net>\n";
 
 fn play_chunks(dialogue: &str) {
     play(config(), &format!("{ENVELOPE}{dialogue}"));
@@ -16,7 +16,7 @@ fn one_chunk_is_a_message_and_dots_are_nothing_special() {
         "C: BDAT 10 LAST
          c: a\\r\\n.\\r\\n..\\r\\n\\r\\n
          C: NOOP
-         {BEGUN}
+         {MESSAGE_BEGINS}
          E: data \"a\\r\\n.\\r\\n..\\r\\n\"
          E: end of data
          > accept
@@ -37,7 +37,7 @@ fn chunks_are_answered_one_by_one_and_may_cut_a_line_end() {
          S: 250 2.0.0 Chunk OK
          S: 250 2.0.0 Chunk OK
          S: 250 2.0.0 Chunk OK
-         {BEGUN}
+         {MESSAGE_BEGINS}
          E: data \"a\\r\"
          E: data \"\\nb.\"
          C: BDAT 0 LAST
@@ -82,7 +82,7 @@ fn between_chunks_only_rset_and_quit_end_the_message() {
          S: 503 5.5.1 The message has already begun with BDAT
          S: 250 2.0.0 OK
          S: 250 2.0.0 OK
-         {BEGUN}
+         {MESSAGE_BEGINS}
          E: data \"x\"
          E: abandoned
          C: QUIT
@@ -90,7 +90,7 @@ fn between_chunks_only_rset_and_quit_end_the_message() {
          E: closed"
     ));
     play_chunks(&format!(
-        "C: BDAT 1\nc: x\nC: QUIT\nS: 250 2.0.0 Chunk OK\nS: 221 2.0.0 Bye\n{BEGUN}E: data \"x\"\nE: abandoned\nE: closed"
+        "C: BDAT 1\nc: x\nC: QUIT\nS: 250 2.0.0 Chunk OK\nS: 221 2.0.0 Bye\n{MESSAGE_BEGINS}E: data \"x\"\nE: abandoned\nE: closed"
     ));
 }
 
@@ -98,7 +98,10 @@ fn between_chunks_only_rset_and_quit_end_the_message() {
 fn bare_newlines_are_refused_in_chunks_too() {
     let refused = "550 5.6.0 The message holds a CR or LF that is not part of a CRLF";
     for text in ["a\\nb", "a\\rb", "ab\\r", "\\r\\r\\n", "\\nab"] {
-        play_chunks(&format!("C: BDAT 3 LAST\nc: {text}\nS: {refused}\n{BEGUN}{}", dropped(text)));
+        play_chunks(&format!(
+            "C: BDAT 3 LAST\nc: {text}\nS: {refused}\n{MESSAGE_BEGINS}{}",
+            expected_drop_events(text)
+        ));
     }
     play_chunks(&format!(
         "C: BDAT 2
@@ -111,7 +114,7 @@ fn bare_newlines_are_refused_in_chunks_too() {
          S: 250 2.0.0 Chunk OK
          S: {refused}
          S: {refused}
-         {BEGUN}
+         {MESSAGE_BEGINS}
          E: data \"a\\r\"
          E: dropped BareNewline
          E: mail <c@example.org>"
@@ -120,7 +123,7 @@ fn bare_newlines_are_refused_in_chunks_too() {
 
 /// Events of a refused chunk. A CR at its very end is passed on first: only the end of the message shows that it is
 /// bare.
-fn dropped(text: &str) -> String {
+fn expected_drop_events(text: &str) -> String {
     let before = if text == "ab\\r" { "E: data \"ab\\r\"\n" } else { "" };
     format!("{before}E: dropped BareNewline")
 }
@@ -133,7 +136,7 @@ fn a_chunk_beyond_the_size_limit_is_discarded() {
          C: BDAT 4
          c: 1234
          S: 250 2.0.0 Chunk OK
-         {BEGUN}
+         {MESSAGE_BEGINS}
          E: data \"1234\"
          C: BDAT 3
          E: dropped TooLarge

@@ -4,12 +4,12 @@ use postroad_smtp::server::{ServerConfig, ServerLimits};
 
 use super::dialogue::{ENVELOPE, config, play};
 
-const GO: &str = "C: DATA
+const DATA_ACCEPTED: &str = "C: DATA
                   S: 354 Send the message, end it with <CR><LF>.<CR><LF>
                   E: message <a@example.org> to <b@example.net>\n";
 
 fn play_data(config: ServerConfig, dialogue: &str) {
-    play(config, &format!("{ENVELOPE}{GO}{dialogue}"));
+    play(config, &format!("{ENVELOPE}{DATA_ACCEPTED}{dialogue}"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! `C:` is a line of the client (`\r`, `\n`, `\0` are the bytes), `c:` one without a line end. Up to the next `C:`,
 //! `c:` or `>`, `S:` lines list everything that the server sends then, and `E:` lines all events of its session. `>` is
-//! an action of the driver. `--` only ends a turn; a comment may follow it.
+//! an action of the driver. `--` only ends a step; a comment may follow it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) fn config() -> ServerConfig {
 }
 
 /// Configuration of the submission port: STARTTLS, and AUTH inside it.
-pub(super) fn submission() -> ServerConfig {
+pub(super) fn submission_config() -> ServerConfig {
     ServerConfig {
         starttls: true,
         auth: AuthPolicy::InsideTls,
@@ -49,45 +49,50 @@ pub(super) fn play(config: ServerConfig, dialogue: &str) -> ServerSession {
 }
 
 pub(super) fn play_on(session: ServerSession, dialogue: &str) -> ServerSession {
-    let mut stage =
-        Stage { session, said: Vec::new(), server: Vec::new(), events: Vec::new(), played: String::new() };
+    let mut player = DialoguePlayer {
+        session,
+        client_lines: Vec::new(),
+        expected_output: Vec::new(),
+        expected_events: Vec::new(),
+        played: String::new(),
+    };
     for line in dialogue.lines().map(str::trim_start).filter(|line| !line.is_empty()) {
-        stage.play_line(line);
-        stage.played.push_str(line);
-        stage.played.push('\n');
+        player.play_line(line);
+        player.played.push_str(line);
+        player.played.push('\n');
     }
-    stage.end_turn();
-    stage.session
+    player.end_step();
+    player.session
 }
 
-struct Stage {
+struct DialoguePlayer {
     session: ServerSession,
-    /// Current turn: client lines, and the expected reaction.
-    said: Vec<u8>,
-    server: Vec<String>,
-    events: Vec<String>,
+    /// Current step: client lines, and the expected reaction.
+    client_lines: Vec<u8>,
+    expected_output: Vec<String>,
+    expected_events: Vec<String>,
     /// Dialogue so far, for the failure message.
     played: String,
 }
 
-impl Stage {
+impl DialoguePlayer {
     fn play_line(&mut self, line: &str) {
         let text = line.get(2..).map(|text| text.strip_prefix(' ').unwrap_or(text)).unwrap_or_default();
         match line.get(..2) {
-            Some("S:") => self.server.push(text.to_owned()),
-            Some("E:") => self.events.push(text.to_owned()),
+            Some("S:") => self.expected_output.push(text.to_owned()),
+            Some("E:") => self.expected_events.push(text.to_owned()),
             Some(speaker @ ("C:" | "c:")) => {
-                if !self.server.is_empty() || !self.events.is_empty() {
-                    self.end_turn();
+                if !self.expected_output.is_empty() || !self.expected_events.is_empty() {
+                    self.end_step();
                 }
-                self.said.extend_from_slice(unescape(text).as_bytes());
+                self.client_lines.extend_from_slice(unescape(text).as_bytes());
                 if speaker == "C:" {
-                    self.said.extend_from_slice(b"\r\n");
+                    self.client_lines.extend_from_slice(b"\r\n");
                 }
             }
-            Some("--") => self.end_turn(),
+            Some("--") => self.end_step(),
             Some("> ") => {
-                self.end_turn();
+                self.end_step();
                 self.act(text);
             }
             _ => panic!("not a line of a dialogue: {line}"),
@@ -107,14 +112,24 @@ impl Stage {
         }
     }
 
-    fn end_turn(&mut self) {
-        self.session.feed(&std::mem::take(&mut self.said));
+    fn end_step(&mut self) {
+        self.session.feed(&std::mem::take(&mut self.client_lines));
         let output = String::from_utf8(self.session.take_output()).unwrap();
         let output: Vec<&str> = output.split_terminator("\r\n").collect();
         let events: Vec<String> =
             std::iter::from_fn(|| self.session.next_event()).map(|e| describe(&e)).collect();
-        assert_eq!(output, std::mem::take(&mut self.server), "output of the server after:\n{}", self.played);
-        assert_eq!(events, std::mem::take(&mut self.events), "events of the session after:\n{}", self.played);
+        assert_eq!(
+            output,
+            std::mem::take(&mut self.expected_output),
+            "output of the server after:\n{}",
+            self.played
+        );
+        assert_eq!(
+            events,
+            std::mem::take(&mut self.expected_events),
+            "events of the session after:\n{}",
+            self.played
+        );
     }
 }
 

@@ -9,7 +9,7 @@ fn play_greeted(dialogue: &str) {
     play(config(), &format!("C: HELO client.example\nS: 250 mx.example.net\n{dialogue}"));
 }
 
-const MAIL: &str = "C: MAIL FROM:<a@example.org>
+const MAIL_ACCEPTED: &str = "C: MAIL FROM:<a@example.org>
                     E: mail <a@example.org>
                     > accept
                     S: 250 2.1.0 Sender OK\n";
@@ -19,13 +19,15 @@ fn commands_out_of_order_are_refused() {
     play(config(), "C: MAIL FROM:<a@example.org>\nS: 503 5.5.1 Say EHLO first");
     play_greeted("C: RCPT TO:<b@example.net>\nS: 503 5.5.1 Say MAIL first");
     play_greeted("C: DATA\nS: 503 5.5.1 Say MAIL first");
-    play_greeted(&format!("{MAIL}C: DATA\nS: 554 5.5.1 No valid recipients"));
-    play_greeted(&format!("{MAIL}C: MAIL FROM:<c@example.org>\nS: 503 5.5.1 The sender was already named"));
+    play_greeted(&format!("{MAIL_ACCEPTED}C: DATA\nS: 554 5.5.1 No valid recipients"));
     play_greeted(&format!(
-        "{MAIL}C: RSET\nS: 250 2.0.0 OK\nC: RCPT TO:<b@example.net>\nS: 503 5.5.1 Say MAIL first"
+        "{MAIL_ACCEPTED}C: MAIL FROM:<c@example.org>\nS: 503 5.5.1 The sender was already named"
     ));
     play_greeted(&format!(
-        "{MAIL}C: HELO again\nS: 250 mx.example.net\nC: DATA\nS: 503 5.5.1 Say MAIL first"
+        "{MAIL_ACCEPTED}C: RSET\nS: 250 2.0.0 OK\nC: RCPT TO:<b@example.net>\nS: 503 5.5.1 Say MAIL first"
+    ));
+    play_greeted(&format!(
+        "{MAIL_ACCEPTED}C: HELO again\nS: 250 mx.example.net\nC: DATA\nS: 503 5.5.1 Say MAIL first"
     ));
 }
 
@@ -56,21 +58,25 @@ fn recipients_are_read_strictly() {
         "<b@example.net",
         "<a@b@example.net>",
     ] {
-        play_greeted(&format!("{MAIL}C: RCPT TO:{path}\nS: 501 5.1.3 The recipient's address is not valid"));
+        play_greeted(&format!(
+            "{MAIL_ACCEPTED}C: RCPT TO:{path}\nS: 501 5.1.3 The recipient's address is not valid"
+        ));
     }
     play_greeted(&format!(
-        "{MAIL}C: RCPT TO:<@a.example,@b.example:c@example.net>\nS: 553 5.1.3 Source routes are not accepted"
+        "{MAIL_ACCEPTED}C: RCPT TO:<@a.example,@b.example:c@example.net>\nS: 553 5.1.3 Source routes are not accepted"
     ));
-    play_greeted(&format!("{MAIL}C: RCPT TO:<\"a@b\"@example.net>\nE: rcpt <\"a@b\"@example.net>"));
-    play_greeted(&format!("{MAIL}C: RCPT TO:<b@example.net>x\nS: 501 5.5.4 Syntax error in the arguments"));
+    play_greeted(&format!("{MAIL_ACCEPTED}C: RCPT TO:<\"a@b\"@example.net>\nE: rcpt <\"a@b\"@example.net>"));
+    play_greeted(&format!(
+        "{MAIL_ACCEPTED}C: RCPT TO:<b@example.net>x\nS: 501 5.5.4 Syntax error in the arguments"
+    ));
 }
 
 #[test]
 fn utf8_has_to_be_announced() {
     let refused = "553 5.6.7 The address needs SMTPUTF8 with MAIL";
     play_greeted(&format!("C: MAIL FROM:<ä@example.org>\nS: {refused}"));
-    play_greeted(&format!("{MAIL}C: RCPT TO:<ä@example.net>\nS: {refused}"));
-    play_greeted(&format!("{MAIL}C: RCPT TO:<a@bücher.example>\nS: {refused}"));
+    play_greeted(&format!("{MAIL_ACCEPTED}C: RCPT TO:<ä@example.net>\nS: {refused}"));
+    play_greeted(&format!("{MAIL_ACCEPTED}C: RCPT TO:<a@bücher.example>\nS: {refused}"));
     play_greeted(
         "C: MAIL FROM:<ä@example.org> SMTPUTF8
          E: mail <ä@example.org>
@@ -106,7 +112,7 @@ fn parameters_reach_the_driver() {
 #[test]
 fn refused_recipients_are_not_in_the_envelope() {
     play_greeted(&format!(
-        "{MAIL}
+        "{MAIL_ACCEPTED}
          C: RCPT TO:<b@example.net>
          C: RCPT TO:<c@example.net>
          C: DATA
@@ -121,7 +127,7 @@ fn refused_recipients_are_not_in_the_envelope() {
     ));
     // Pipelined without an accepted recipient: DATA is refused, and the lines after it are commands.
     play_greeted(&format!(
-        "{MAIL}
+        "{MAIL_ACCEPTED}
          C: RCPT TO:<b@example.net>
          C: DATA
          C: .

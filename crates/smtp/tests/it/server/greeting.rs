@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use postroad_smtp::server::{AuthPolicy, Extensions, ServerConfig, ServerSession};
 
-use super::dialogue::{config, play, play_on, submission};
+use super::dialogue::{config, play, play_on, submission_config};
 
 #[test]
 fn everything_is_offered_and_a_second_greeting_is_fine() {
@@ -56,7 +56,7 @@ fn nothing_is_offered_that_is_not_configured() {
 #[test]
 fn tls_restarts_the_session() {
     let session = play(
-        submission(),
+        submission_config(),
         "C: EHLO client.example
          S: 250-mx.example.net
          S: 250-PIPELINING
@@ -94,7 +94,7 @@ fn tls_restarts_the_session() {
 /// CVE-2011-0411: a man in the middle injects commands after the client's STARTTLS.
 #[test]
 fn plaintext_after_starttls_is_never_run() {
-    let config = ServerConfig { tls_required: false, auth_required: false, ..submission() };
+    let config = ServerConfig { tls_required: false, auth_required: false, ..submission_config() };
     play(
         config,
         "C: HELO client.example
@@ -123,7 +123,7 @@ fn plaintext_after_starttls_is_never_run() {
 
 #[test]
 fn a_session_inside_tls_offers_auth_at_once() {
-    let mut session = ServerSession::inside_tls(Arc::new(submission()));
+    let mut session = ServerSession::inside_tls(Arc::new(submission_config()));
     assert!(session.take_output().starts_with(b"220 "));
     let mut session = play_on(session, "-- nothing is said");
     session.feed(b"EHLO x\r\n");

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use super::dialogue::submission;
+use super::dialogue::submission_config;
 use crate::dialogue::{config as client_config, message};
 use crate::driver::Driver;
 
@@ -83,7 +83,7 @@ async fn our_client_and_our_server_understand_each_other() {
     let certificate = TestCertificate::for_localhost();
     let text = "Subject: hi||.dot|..|Grüße|";
     for (pipelining, chunking) in [(false, false), (true, false), (false, true), (true, true)] {
-        let (address, serving) = serve_one(submission(), acceptor(&certificate)).await;
+        let (address, serving) = serve_one(submission_config(), acceptor(&certificate)).await;
         let credentials = Credentials {
             username: "key".to_owned(),
             password: "secret".to_owned(),
@@ -110,8 +110,12 @@ async fn our_client_and_our_server_understand_each_other() {
 #[tokio::test]
 async fn a_wrong_password_is_refused() {
     let certificate = TestCertificate::for_localhost();
-    let server =
-        ServerConfig { auth: AuthPolicy::Anywhere, starttls: false, tls_required: false, ..submission() };
+    let server = ServerConfig {
+        auth: AuthPolicy::Anywhere,
+        starttls: false,
+        tls_required: false,
+        ..submission_config()
+    };
     let (address, serving) = serve_one(server, acceptor(&certificate)).await;
     let mut config = client_config();
     config.credentials = Some(Credentials {

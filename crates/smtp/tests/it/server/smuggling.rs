@@ -41,13 +41,13 @@ const FALSE_ENDS: &[&str] = &[
 ];
 
 /// Smuggled commands after the false end.
-const SECOND: &str =
+const SMUGGLED_COMMANDS: &str =
     "MAIL FROM:<admin@example.org>\\r\\nRCPT TO:<victim@example.net>\\r\\nDATA\\r\\nsecond\\r\\n";
 
 struct Outcome {
     messages: Vec<Vec<u8>>,
     /// Number of messages that began.
-    begun: usize,
+    messages_begun: usize,
     output: String,
 }
 
@@ -57,14 +57,14 @@ fn send(config: ServerConfig, content: &str, step: usize) -> Outcome {
         "HELO x\\r\\nMAIL FROM:<a@example.org>\\r\\nRCPT TO:<b@example.net>\\r\\nDATA\\r\\n{content}\\r\\n.\\r\\nQUIT\\r\\n"
     );
     let mut session = ServerSession::new(Arc::new(config));
-    let mut outcome = Outcome { messages: Vec::new(), begun: 0, output: String::new() };
+    let mut outcome = Outcome { messages: Vec::new(), messages_begun: 0, output: String::new() };
     let mut message = Vec::new();
     for piece in unescape(&text).as_bytes().chunks(step) {
         session.feed(piece);
         while let Some(event) = session.next_event() {
             match event {
                 Event::Message(_) => {
-                    outcome.begun += 1;
+                    outcome.messages_begun += 1;
                     message.clear();
                 }
                 Event::Data(bytes) => message.extend_from_slice(&bytes),
@@ -86,8 +86,8 @@ fn no_false_end_makes_a_second_message() {
         for end in FALSE_ENDS {
             for step in [1, 2, 3, 7, 1_000] {
                 let config = ServerConfig { nul_refused, bare_lf, ..config() };
-                let outcome = send(config, &format!("first{end}{SECOND}"), step);
-                assert_eq!(outcome.begun, 1, "{end} {step}\n{}", outcome.output);
+                let outcome = send(config, &format!("first{end}{SMUGGLED_COMMANDS}"), step);
+                assert_eq!(outcome.messages_begun, 1, "{end} {step}\n{}", outcome.output);
                 assert!(outcome.messages.len() <= 1, "{end} {step}");
                 assert!(outcome.output.ends_with("221 2.0.0 Bye\r\n"), "{end} {step}\n{}", outcome.output);
                 assert_eq!(outcome.output.matches("354 ").count(), 1, "{end} {step}");
@@ -104,7 +104,7 @@ fn no_false_end_makes_a_second_message() {
 #[test]
 fn messages_with_bare_newlines_are_refused_at_their_end() {
     for end in FALSE_ENDS.iter().filter(|end| unescape(end).replace("\r\n", "").contains(['\r', '\n'])) {
-        let outcome = send(config(), &format!("first{end}{SECOND}"), 1_000);
+        let outcome = send(config(), &format!("first{end}{SMUGGLED_COMMANDS}"), 1_000);
         assert!(outcome.messages.is_empty(), "{end}");
         assert!(outcome.output.contains("\r\n550 5.6.0 "), "{end}\n{}", outcome.output);
     }
@@ -114,7 +114,7 @@ fn messages_with_bare_newlines_are_refused_at_their_end() {
 fn where_bare_lf_is_normalised_only_bare_cr_is_refused() {
     let config = || ServerConfig { bare_lf: BareLf::Normalised, ..config() };
     for end in FALSE_ENDS.iter().filter(|end| !end.contains("\\0")) {
-        let outcome = send(config(), &format!("first{end}{SECOND}"), 1_000);
+        let outcome = send(config(), &format!("first{end}{SMUGGLED_COMMANDS}"), 1_000);
         let is_refused = unescape(end).replace("\r\n", "").contains('\r');
         assert_eq!(outcome.messages.is_empty(), is_refused, "{end}");
         assert_eq!(outcome.output.contains("\r\n550 5.6.0 "), is_refused, "{end}\n{}", outcome.output);
@@ -125,19 +125,19 @@ fn where_bare_lf_is_normalised_only_bare_cr_is_refused() {
 fn normalised_content_is_dot_stuffed_again_when_it_is_sent_on() {
     let config = || ServerConfig { bare_lf: BareLf::Normalised, ..config() };
     for end in FALSE_ENDS.iter().filter(|end| !end.contains("\\0")) {
-        let first = send(config(), &format!("first{end}{SECOND}"), 1_000);
+        let first = send(config(), &format!("first{end}{SMUGGLED_COMMANDS}"), 1_000);
         for message in first.messages {
             // A second Postroad server reads the output of our client.
-            let wire = sent_on(message.clone());
+            let wire = client_output_for(message.clone());
             let second = send(self::config(), wire.strip_suffix("\r\n.\r\n").unwrap(), 1_000);
-            assert_eq!(second.begun, 1, "{end}\n{}", second.output);
+            assert_eq!(second.messages_begun, 1, "{end}\n{}", second.output);
             assert_eq!(second.messages, [message], "{end}");
         }
     }
 }
 
 /// Output of our client after DATA.
-fn sent_on(message: Vec<u8>) -> String {
+fn client_output_for(message: Vec<u8>) -> String {
     let mut session = ClientSession::new(client_config());
     session.feed(b"220 mx\r\n");
     drain(&mut session);

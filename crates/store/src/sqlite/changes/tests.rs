@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 
 use super::Key;
 use crate::error::StoreError;
-use crate::queue::waiting::Entry;
-use crate::queue::{Begin, Begun};
-use crate::{Database, Engine, JobWithIds, Result, Role, Settings, Store};
+use crate::queue::waiting::EntryChange;
+use crate::queue::{BeginRequest, BeginResult};
+use crate::{Database, Engine, Result, Role, Settings, SqlOperationWithIds, Store};
 
 const KEY: Key = (ServerId(1), MessageId(7));
 const DUE_AT: Timestamp = Timestamp::from_micros(100);
@@ -49,18 +49,19 @@ impl Queue {
     }
 
     async fn may_begin(&self) -> bool {
-        let entry = Begin { server_id: KEY.0, message_id: KEY.1, due_at: DUE_AT, needs_message: false };
+        let entry =
+            BeginRequest { server_id: KEY.0, message_id: KEY.1, due_at: DUE_AT, needs_message: false };
         let begun = self.store.begin(vec![entry]).await.expect("the store works").remove(0);
-        matches!(begun, Begun::Go(_))
+        matches!(begun, BeginResult::Go(_))
     }
 
     /// Starts a change, and returns when it is written. `UncommittedChange::commit` ends it.
-    async fn begin_change(&self, text: &'static str, effect: Result<Entry>) -> UncommittedChange {
+    async fn begin_change(&self, text: &'static str, effect: Result<EntryChange>) -> UncommittedChange {
         let (written, is_written) = channel();
         let (commit, is_committed) = channel::<()>();
         let store = self.store.clone();
-        let job = job(text, effect, Some((written, Mutex::new(is_committed))));
-        let task = tokio::spawn(async move { change(&store, job).await });
+        let operation = operation(text, effect, Some((written, Mutex::new(is_committed))));
+        let task = tokio::spawn(async move { change(&store, operation).await });
         tokio::task::spawn_blocking(move || is_written.recv())
             .await
             .expect("no panic")
@@ -71,11 +72,11 @@ impl Queue {
 
 struct UncommittedChange {
     commit: Sender<()>,
-    task: JoinHandle<Result<(bool, Entry)>>,
+    task: JoinHandle<Result<(bool, EntryChange)>>,
 }
 
 impl UncommittedChange {
-    async fn commit(self) -> Result<(bool, Entry)> {
+    async fn commit(self) -> Result<(bool, EntryChange)> {
         drop(self.commit);
         self.task.await.expect("no panic")
     }
@@ -84,11 +85,11 @@ impl UncommittedChange {
 /// Signals that the change is written, and waits until it may be committed.
 type PauseBeforeCommit = (Sender<()>, Mutex<Receiver<()>>);
 
-fn job(
+fn operation(
     text: &'static str,
-    effect: Result<Entry>,
+    effect: Result<EntryChange>,
     pause: Option<PauseBeforeCommit>,
-) -> JobWithIds<(bool, Entry)> {
+) -> SqlOperationWithIds<(bool, EntryChange)> {
     Box::new(move |sql, _| {
         Box::pin(async move {
             sql.execute(text, &[]).await?;
@@ -102,11 +103,14 @@ fn job(
     })
 }
 
-async fn change(store: &Store, job: JobWithIds<(bool, Entry)>) -> Result<(bool, Entry)> {
+async fn change(
+    store: &Store,
+    operation: SqlOperationWithIds<(bool, EntryChange)>,
+) -> Result<(bool, EntryChange)> {
     match &*store.engine {
         Engine::Sqlite { engine, ids } => {
             let result_if_being_sent = false;
-            engine.change_waiting(KEY, Arc::clone(ids), result_if_being_sent, job).await
+            engine.change_waiting(KEY, Arc::clone(ids), result_if_being_sent, operation).await
         }
         Engine::Postgres(_) => panic!("this is SQLite"),
     }
@@ -115,9 +119,9 @@ async fn change(store: &Store, job: JobWithIds<(bool, Entry)>) -> Result<(bool, 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn message_that_is_being_cancelled_cannot_be_claimed() {
     let queue = Queue::with_an_entry().await;
-    let cancel = queue.begin_change(REMOVE, Ok(Entry::Gone)).await;
+    let cancel = queue.begin_change(REMOVE, Ok(EntryChange::Gone)).await;
     assert_eq!(queue.claim().await, [], "the readers still see it, but it is being cancelled");
-    assert_eq!(cancel.commit().await.expect("the store works"), (true, Entry::Gone));
+    assert_eq!(cancel.commit().await.expect("the store works"), (true, EntryChange::Gone));
     assert_eq!(queue.claim().await, []);
     assert!(!queue.may_begin().await);
 }
@@ -125,18 +129,18 @@ async fn message_that_is_being_cancelled_cannot_be_claimed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn message_that_is_being_moved_is_claimed_for_its_new_time() {
     let queue = Queue::with_an_entry().await;
-    let reschedule = queue.begin_change(MOVE, Ok(Entry::Queued(LATER))).await;
+    let reschedule = queue.begin_change(MOVE, Ok(EntryChange::Queued(LATER))).await;
     assert_eq!(queue.claim().await, []);
-    assert_eq!(reschedule.commit().await.expect("the store works"), (true, Entry::Queued(LATER)));
+    assert_eq!(reschedule.commit().await.expect("the store works"), (true, EntryChange::Queued(LATER)));
     assert_eq!(queue.claim().await, [LATER]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn message_that_a_claim_skipped_during_a_change_is_claimed_when_nothing_was_changed() {
     let queue = Queue::with_an_entry().await;
-    let change = queue.begin_change(NOTHING, Ok(Entry::Unchanged)).await;
+    let change = queue.begin_change(NOTHING, Ok(EntryChange::Unchanged)).await;
     assert_eq!(queue.claim().await, []);
-    assert_eq!(change.commit().await.expect("the store works"), (true, Entry::Unchanged));
+    assert_eq!(change.commit().await.expect("the store works"), (true, EntryChange::Unchanged));
     assert_eq!(queue.claim().await, [DUE_AT]);
     assert!(queue.may_begin().await);
 }
@@ -154,7 +158,7 @@ async fn message_that_a_claim_skipped_during_a_change_is_claimed_when_the_change
 async fn claim_that_could_not_begin_during_a_change_is_free_when_nothing_was_changed() {
     let queue = Queue::with_an_entry().await;
     assert_eq!(queue.claim().await, [DUE_AT]);
-    let change = queue.begin_change(NOTHING, Ok(Entry::Unchanged)).await;
+    let change = queue.begin_change(NOTHING, Ok(EntryChange::Unchanged)).await;
     assert!(!queue.may_begin().await, "the change may end it");
     change.commit().await.expect("the store works");
     assert_eq!(
@@ -168,8 +172,8 @@ async fn claim_that_could_not_begin_during_a_change_is_free_when_nothing_was_cha
 async fn claim_that_is_released_during_a_change_is_free_when_nothing_was_changed() {
     let queue = Queue::with_an_entry().await;
     assert_eq!(queue.claim().await, [DUE_AT]);
-    let change = queue.begin_change(NOTHING, Ok(Entry::Unchanged)).await;
-    queue.store.release(vec![KEY]).await.expect("the store works");
+    let change = queue.begin_change(NOTHING, Ok(EntryChange::Unchanged)).await;
+    queue.store.release_claims(vec![KEY]).await.expect("the store works");
     assert_eq!(queue.claim().await, [], "the change may end it");
     change.commit().await.expect("the store works");
     assert_eq!(queue.claim().await, [DUE_AT]);
@@ -178,12 +182,12 @@ async fn claim_that_is_released_during_a_change_is_free_when_nothing_was_changed
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_one_group_follow_each_other() {
     let queue = Queue::with_an_entry().await;
-    let reschedule = queue.begin_change(MOVE, Ok(Entry::Queued(LATER))).await;
-    let mut cancel = Box::pin(change(&queue.store, job(REMOVE, Ok(Entry::Gone), None)));
+    let reschedule = queue.begin_change(MOVE, Ok(EntryChange::Queued(LATER))).await;
+    let mut cancel = Box::pin(change(&queue.store, operation(REMOVE, Ok(EntryChange::Gone), None)));
     // Polled once, the cancellation waits for the writer, which takes it into the same group.
     let is_pending = poll_fn(|context| Poll::Ready(cancel.as_mut().poll(context).is_pending())).await;
     assert!(is_pending);
-    assert_eq!(reschedule.commit().await.expect("the store works"), (true, Entry::Queued(LATER)));
-    assert_eq!(cancel.await.expect("the store works"), (true, Entry::Gone), "it sees the moved entry");
+    assert_eq!(reschedule.commit().await.expect("the store works"), (true, EntryChange::Queued(LATER)));
+    assert_eq!(cancel.await.expect("the store works"), (true, EntryChange::Gone), "it sees the moved entry");
     assert_eq!(queue.claim().await, []);
 }

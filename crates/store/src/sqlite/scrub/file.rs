@@ -47,9 +47,10 @@ pub(super) fn find_pages(path: &Path, page_bytes: usize, needles: &Needles<'_>) 
             let pages = finder.find_iter(&part).map(|at| ((part_at + at) / page_bytes + 1) as u32);
             found.extend(pages);
         }
-        let kept = part.len().min(longest.saturating_sub(1));
-        part_at += part.len() - kept;
-        part.drain(..part.len() - kept);
+        // A text may begin in this part and end in the next.
+        let overlap = part.len().min(longest.saturating_sub(1));
+        part_at += part.len() - overlap;
+        part.drain(..part.len() - overlap);
         thread::sleep(READ_PAUSE);
     }
 }

@@ -7,11 +7,11 @@ use rusqlite::Connection;
 
 use crate::error::StoreError;
 
-/// Number of times that a checkpoint of a log in use is tried, with `PAUSE` in between.
+/// Number of times that a checkpoint of a log in use is tried, with `TRY_PAUSE` in between.
 const TRIES_MAX: usize = 60;
-const PAUSE: Duration = Duration::from_millis(250);
+const TRY_PAUSE: Duration = Duration::from_millis(250);
 /// How many milliseconds truncating the log waits for readers; nobody can write meanwhile.
-const READER_WAITS_MAX: i32 = 50;
+const READER_WAIT_MS_MAX: i32 = 50;
 
 /// Result of a checkpoint.
 struct Checkpoint {
@@ -24,20 +24,20 @@ struct Checkpoint {
 
 /// Copies the current log into the database file, concurrently with readers and writers.
 pub(super) fn write_back(connection: &Connection) -> Result<(), StoreError> {
-    let mut wanted = None;
+    let mut frames_wanted = None;
     for _ in 0..TRIES_MAX {
-        let now = checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
+        let log = checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
         // Busy: another connection is running a checkpoint.
-        if !now.is_busy {
-            let wanted = *wanted.get_or_insert(now.in_log);
+        if !log.is_busy {
+            let frames_wanted = *frames_wanted.get_or_insert(log.in_log);
             // A shorter log was restarted, which only happens when all of it is in the file.
-            if now.in_file >= wanted || now.in_log < wanted {
+            if log.in_file >= frames_wanted || log.in_log < frames_wanted {
                 return Ok(());
             }
         }
-        thread::sleep(PAUSE);
+        thread::sleep(TRY_PAUSE);
     }
-    Err(in_use())
+    Err(in_use_error())
 }
 
 /// Truncates the log. Writers wait for a few milliseconds, or as long as a reader takes, up to a limit.
@@ -49,14 +49,14 @@ pub(super) fn truncate(connection: &mut Connection) -> Result<(), StoreError> {
         if !checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)")?.is_busy {
             return Ok(());
         }
-        thread::sleep(PAUSE);
+        thread::sleep(TRY_PAUSE);
     }
-    Err(in_use())
+    Err(in_use_error())
 }
 
 fn wait_shortly(waits: i32) -> bool {
     thread::sleep(Duration::from_millis(1));
-    waits < READER_WAITS_MAX
+    waits < READER_WAIT_MS_MAX
 }
 
 fn checkpoint(connection: &Connection, text: &str) -> Result<Checkpoint, StoreError> {
@@ -67,6 +67,6 @@ fn checkpoint(connection: &Connection, text: &str) -> Result<Checkpoint, StoreEr
     Ok(connection.query_row(text, [], read)?)
 }
 
-fn in_use() -> StoreError {
+fn in_use_error() -> StoreError {
     StoreError::Unavailable("the log of the database is in use all the time".into())
 }

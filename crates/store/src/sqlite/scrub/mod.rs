@@ -20,12 +20,12 @@ use self::file::Needles;
 use self::overwrite::{Overwrite, Plan, hash_of};
 use self::plan::make_plan;
 use super::{Engine, connection};
-use crate::Job;
+use crate::SqlOperation;
 use crate::error::StoreError;
 use crate::sql::Sql;
 
 /// Pages that one operation of the writer overwrites.
-const PAGES_AT_ONCE: usize = 16;
+const PAGES_PER_GROUP_MAX: usize = 16;
 /// Maximum number of times the file is read. Pages change in between, so the file is read again until nothing is left
 /// to overwrite.
 const ROUNDS_MAX: usize = 8;
@@ -45,7 +45,7 @@ impl Engine {
             }
             let mut rest = plan.overwrites.into_iter();
             loop {
-                let chunk: Vec<Overwrite> = rest.by_ref().take(PAGES_AT_ONCE).collect();
+                let chunk: Vec<Overwrite> = rest.by_ref().take(PAGES_PER_GROUP_MAX).collect();
                 if chunk.is_empty() {
                     break;
                 }
@@ -56,8 +56,9 @@ impl Engine {
     }
 
     async fn overwrite(&self, chunk: Vec<Overwrite>) -> Result<(), StoreError> {
-        let job: Job<_> = Box::new(move |sql| Box::pin(async move { overwrite_unchanged(sql, &chunk) }));
-        self.write(job).await
+        let operation: SqlOperation<_> =
+            Box::new(move |sql| Box::pin(async move { overwrite_unchanged(sql, &chunk) }));
+        self.write(operation).await
     }
 
     /// Truncates the log. Fails if readers keep it in use all the time.

@@ -50,13 +50,13 @@ fn walk(
     let mut statement = connection.prepare_cached(text)?;
     let mut rows = statement.query([name])?;
     // From the root to the current page: the walk is depth-first.
-    let mut above: Vec<Ancestor> = Vec::new();
+    let mut ancestors: Vec<Ancestor> = Vec::new();
     while let Some(row) = rows.next()? {
         let (number, is_overflow): (u32, bool) = (row.get(0)?, row.get(1)?);
         let path: String = row.get(3)?;
         if !is_overflow {
-            above.retain(|(ancestor, _)| path.starts_with(ancestor.as_str()));
-            above.push((path, number));
+            ancestors.retain(|(ancestor, _)| path.starts_with(ancestor.as_str()));
+            ancestors.push((path, number));
             if wanted.remove(&number)
                 && let Some(data) = read_page(connection, number)?
             {
@@ -71,7 +71,7 @@ fn walk(
         // The path of an overflow page has three parts: the path of the row's page, the position of the row in that
         // page, and the position of the overflow page in the value.
         let owner = path.rfind('/').map_or("", |end| &path[..=end]);
-        let owner = above.iter().rev().find(|(ancestor, _)| ancestor == owner).map(|(_, number)| *number);
+        let owner = ancestors.iter().rev().find(|(ancestor, _)| ancestor == owner).map(|(_, number)| *number);
         let (Some(data), Some(owner)) = (read_page(connection, number)?, owner) else { continue };
         let Some(owner_data) = read_page(connection, owner)? else { continue };
         let unused: u32 = row.get(2)?;

@@ -28,7 +28,7 @@ fn scrub(path: &Path, connection: &Mutex<Connection>) -> u64 {
         if plan.overwrites.is_empty() && plan.unclear == 0 {
             return plan.pages_in_use;
         }
-        plan.overwrites.chunks(PAGES_AT_ONCE).for_each(|chunk| apply(connection, chunk));
+        plan.overwrites.chunks(PAGES_PER_GROUP_MAX).for_each(|chunk| apply(connection, chunk));
     }
     panic!("scrubbing does not end");
 }
@@ -91,7 +91,7 @@ fn pages_that_are_used_again_meanwhile_are_left_alone() {
     }
     connection.lock().execute_batch("COMMIT").unwrap();
     connection.lock().execute("UPDATE t SET text = ?1 WHERE id LIKE '%7'", [&text]).unwrap();
-    plan.overwrites.chunks(PAGES_AT_ONCE).for_each(|chunk| apply(&connection, chunk));
+    plan.overwrites.chunks(PAGES_PER_GROUP_MAX).for_each(|chunk| apply(&connection, chunk));
     check_integrity(&connection.lock());
     let whole = "SELECT count(*) FROM t WHERE text = ?1 AND (id LIKE 'again-%' OR id LIKE '%7')";
     let all = "SELECT count(*) FROM t WHERE id LIKE 'again-%' OR id LIKE '%7'";

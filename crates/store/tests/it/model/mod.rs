@@ -3,21 +3,21 @@
 //!
 //! A failure names its seed; `POSTROAD_SEED=…` runs that one alone.
 
-mod expected;
+mod store_model;
 
 use std::time::Duration;
 
 use postroad_model::{EventKind, HoldReason, MessageId, ServerId, Status, SuppressionReason, Timestamp};
 use postroad_store::{
-    Accepted, Begin, Begun, ClaimSkips, Event, Idempotency, InitialState, NewDelivery, NewEvent, NewSend,
-    NewSuppression, OTHER_PROVIDER, Outcome,
+    Accepted, BeginRequest, BeginResult, ClaimSkips, Event, Idempotency, InitialState, NewDelivery, NewEvent,
+    NewSend, NewSuppression, OTHER_PROVIDER, Outcome,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
 use crate::fixture::Fixture;
-use expected::{Expected, Key, Start};
+use store_model::{Key, Start, StoreModel};
 
 const OPERATIONS: usize = 300;
 const ADDRESSES: [&str; 4] = ["a@example.com", "b@example.org", "c@example.com", "d@example.net"];
@@ -30,17 +30,17 @@ async fn both_engines_give_the_history_of_the_model() {
     };
     for seed in seeds {
         println!("POSTROAD_SEED={seed}");
-        let sqlite = Run::new(Fixture::sqlite().await, seed).finish().await;
-        let postgres = Run::new(Fixture::postgres().await, seed).finish().await;
+        let sqlite = ModelRun::new(Fixture::sqlite().await, seed).finish().await;
+        let postgres = ModelRun::new(Fixture::postgres().await, seed).finish().await;
         assert!(sqlite.len() > 100, "seed {seed} did nothing");
         assert_eq!(sqlite, postgres, "the engines differ with POSTROAD_SEED={seed}");
     }
 }
 
 /// A store and its model, going through the same operations.
-struct Run {
+struct ModelRun {
     fixture: Fixture,
-    expected: Expected,
+    model: StoreModel,
     /// The store's ids of the model's messages, which are numbered in the order of acceptance.
     ids: Vec<(ServerId, MessageId)>,
     rng: StdRng,
@@ -48,10 +48,10 @@ struct Run {
     history: Vec<String>,
 }
 
-impl Run {
+impl ModelRun {
     fn new(fixture: Fixture, seed: u64) -> Self {
-        let (expected, rng) = (Expected::default(), StdRng::seed_from_u64(seed));
-        Self { fixture, expected, ids: Vec::new(), rng, history: Vec::new() }
+        let (model, rng) = (StoreModel::default(), StdRng::seed_from_u64(seed));
+        Self { fixture, model, ids: Vec::new(), rng, history: Vec::new() }
     }
 
     async fn finish(mut self) -> Vec<String> {
@@ -95,18 +95,18 @@ impl Run {
         let now = self.fixture.now();
         let state = match self.rng.random_range(0..10) {
             0..6 => InitialState::Pending,
-            6..8 => InitialState::Scheduled(self.soon()),
+            6..8 => InitialState::Scheduled(self.random_soon()),
             8 => InitialState::Held {
                 reason: HoldReason::Development,
                 details: "held".into(),
-                expiry: self.soon(),
+                expiry: self.random_soon(),
             },
             _ => InitialState::TestSent { details: "test".into() },
         };
         let addresses: Vec<&str> = ADDRESSES[..self.rng.random_range(1..=4)].to_vec();
         let body = vec![b'x'; self.rng.random_range(0..2_000)];
         let mut send = self.fixture.send(self.server(server), &addresses, state, &body);
-        send.info.options.expires_at = self.rng.random_bool(0.3).then(|| self.soon());
+        send.info.options.expires_at = self.rng.random_bool(0.3).then(|| self.random_soon());
         let key = self.rng.random_bool(0.5).then(|| Key {
             server,
             text: format!("key {}", self.rng.random_range(0..6)),
@@ -120,9 +120,9 @@ impl Run {
             answer: key.answer.clone(),
             expires_at: key.expires_at,
         });
-        let (ids, wanted) = (message_ids(&send), self.expected.accept(&send, server, key, now));
+        let (ids, wanted) = (message_ids(&send), self.model.accept(&send, server, key, now));
         let actual = self.fixture.store.accept(send).await.expect("the store works");
-        assert_eq!(actual, wanted, "{}", self.so_far());
+        assert_eq!(actual, wanted, "{}", self.recent_history());
         if actual == Accepted::Stored(Vec::new()) {
             self.ids.extend(ids);
         }
@@ -130,10 +130,10 @@ impl Run {
     }
 
     async fn claim(&mut self) -> String {
-        let due_by = if self.rng.random_bool(0.8) { self.fixture.now() } else { self.soon() };
+        let due_by = if self.rng.random_bool(0.8) { self.fixture.now() } else { self.random_soon() };
         let limit = self.rng.random_range(0..6);
         let skipped: Vec<usize> = (0..2).filter(|_| self.rng.random_bool(0.2)).collect();
-        let wanted = self.expected.claim(due_by, limit, &skipped, self.fixture.now());
+        let wanted = self.model.claim(due_by, limit, &skipped, self.fixture.now());
         let servers = skipped.iter().map(|server| self.server(*server)).collect();
         let skip = ClaimSkips { servers, domains: Vec::new() };
         // Claims nothing: scheduled messages become pending, all at once instead of in turns of their servers.
@@ -147,7 +147,7 @@ impl Run {
                 (number, entry.domain.to_string(), entry.due_at, entry.expires_at, entry.attempts)
             })
             .collect();
-        assert_eq!(actual, wanted, "{}", self.so_far());
+        assert_eq!(actual, wanted, "{}", self.recent_history());
         format!("claim {actual:?}")
     }
 
@@ -155,7 +155,7 @@ impl Run {
     async fn settle(&mut self) -> String {
         let mut batch = Vec::new();
         for _ in 0..self.rng.random_range(1..5) {
-            let Some(number) = self.some_message(0.85) else { continue };
+            let Some(number) = self.random_message(0.85) else { continue };
             let statuses = [
                 Status::Sent,
                 Status::SoftFail,
@@ -169,14 +169,14 @@ impl Run {
             let mut delivery = NewDelivery::local(self.fixture.now(), status, format!("{status}"));
             delivery.output = "remote\0words".repeat(self.rng.random_range(0..2));
             delivery.code = self.rng.random_bool(0.5).then_some(250);
-            delivery.next_attempt_at = self.rng.random_bool(0.9).then(|| self.soon());
+            delivery.next_attempt_at = self.rng.random_bool(0.9).then(|| self.random_soon());
             let (server_id, message_id) = self.ids[number];
             let outcome = Outcome {
                 server_id,
                 message_id,
-                claimed_for: None,
+                claimed_due_at: None,
                 counts_as_attempt: self.rng.random_bool(0.7),
-                hold_expiry: self.rng.random_bool(0.7).then(|| self.soon()),
+                hold_expiry: self.rng.random_bool(0.7).then(|| self.random_soon()),
                 keep_claim: self.rng.random_bool(0.3),
                 suppress: None,
                 transcript: None,
@@ -188,60 +188,60 @@ impl Run {
             };
             batch.push((number, outcome));
         }
-        let wanted = self.expected.finish(&batch);
+        let wanted = self.model.finish(&batch);
         let numbers: Vec<usize> = batch.iter().map(|(number, _)| *number).collect();
         let outcomes = batch.into_iter().map(|(_, outcome)| outcome).collect();
         let actual = self.fixture.store.finish(outcomes).await.expect("the store works");
-        assert_eq!(actual, wanted, "of {numbers:?}; {}", self.so_far());
+        assert_eq!(actual, wanted, "of {numbers:?}; {}", self.recent_history());
         format!("finish {numbers:?} {actual:?}")
     }
 
     async fn begin(&mut self) -> String {
         let mut batch = Vec::new();
         for _ in 0..self.rng.random_range(1..5) {
-            let Some(number) = self.some_message(0.9) else { continue };
-            let due_at = self.expected.due_at(number).filter(|_| self.rng.random_bool(0.9));
-            batch.push((number, due_at.unwrap_or_else(|| self.soon())));
+            let Some(number) = self.random_message(0.9) else { continue };
+            let due_at = self.model.due_at(number).filter(|_| self.rng.random_bool(0.9));
+            batch.push((number, due_at.unwrap_or_else(|| self.random_soon())));
         }
         let wanted: Vec<_> =
-            batch.iter().map(|(number, due_at)| self.expected.begin(*number, *due_at)).collect();
+            batch.iter().map(|(number, due_at)| self.model.begin(*number, *due_at)).collect();
         let entries = batch.iter().map(|(number, due_at)| {
             let (server_id, message_id) = self.ids[*number];
-            Begin { server_id, message_id, due_at: *due_at, needs_message: true }
+            BeginRequest { server_id, message_id, due_at: *due_at, needs_message: true }
         });
         let begun = self.fixture.store.begin(entries.collect()).await.expect("the store works");
         let actual: Vec<Start> = begun
             .iter()
             .map(|begun| match begun {
-                Begun::Go(message) => {
+                BeginResult::Go(message) => {
                     assert!(message.is_some(), "the message was needed");
                     Start::Go
                 }
-                Begun::Suppressed(..) => Start::Suppressed,
-                Begun::Gone => Start::Gone,
+                BeginResult::Suppressed(..) => Start::Suppressed,
+                BeginResult::Gone => Start::Gone,
             })
             .collect();
-        assert_eq!(actual, wanted, "of {batch:?}; {}", self.so_far());
+        assert_eq!(actual, wanted, "of {batch:?}; {}", self.recent_history());
         format!("begin {batch:?} {actual:?}")
     }
 
     async fn administer_queue(&mut self) -> String {
-        let Some(number) = self.some_message(0.5) else { return "nothing to do".to_owned() };
+        let Some(number) = self.random_message(0.5) else { return "nothing to do".to_owned() };
         let ((server, id), now) = (self.ids[number], self.fixture.now());
         if self.rng.random_bool(0.5) {
-            let wanted = self.expected.cancel(number, now);
+            let wanted = self.model.cancel(number, now);
             let actual = self.fixture.store.cancel(server, id).await.expect("the store works");
-            assert_eq!(actual, wanted, "of {number}; {}", self.so_far());
+            assert_eq!(actual, wanted, "of {number}; {}", self.recent_history());
             format!("cancel {number} {actual:?}")
         } else {
-            let wanted = self.expected.retry(number, now);
+            let wanted = self.model.retry(number, now);
             let actual = self
                 .fixture
                 .store
                 .retry(server, id, crate::fixture::simulator())
                 .await
                 .expect("the store works");
-            assert_eq!(actual, wanted, "of {number}; {}", self.so_far());
+            assert_eq!(actual, wanted, "of {number}; {}", self.recent_history());
             format!("retry {number} {actual:?}")
         }
     }
@@ -251,12 +251,12 @@ impl Run {
             (self.rng.random_range(0..2), *ADDRESSES.choose(&mut self.rng).expect("some"));
         let (store, server_id) = (&self.fixture.store, self.server(server));
         if self.rng.random_bool(0.6) {
-            let wanted = self.expected.unsuppress(server, address);
+            let wanted = self.model.unsuppress(server, address);
             let actual = store.remove_suppression(server_id, address.to_uppercase()).await;
-            assert_eq!(actual.expect("the store works"), wanted, "{}", self.so_far());
+            assert_eq!(actual.expect("the store works"), wanted, "{}", self.recent_history());
             return format!("unsuppress {server} {address}");
         }
-        self.expected.suppress(server, address, self.fixture.now());
+        self.model.suppress(server, address, self.fixture.now());
         let new = NewSuppression {
             address: address.to_owned(),
             reason: SuppressionReason::Manual,
@@ -270,18 +270,18 @@ impl Run {
 
     async fn expire_holds(&mut self) -> String {
         let limit = self.rng.random_range(1..4);
-        let wanted = self.expected.expire_holds(self.fixture.now(), limit);
+        let wanted = self.model.expire_holds(self.fixture.now(), limit);
         let actual = self.fixture.store.expire_holds(limit).await.expect("the store works");
-        assert_eq!(actual, wanted as u64, "{}", self.so_far());
+        assert_eq!(actual, wanted as u64, "{}", self.recent_history());
         format!("expire {actual} holds")
     }
 
     async fn release(&mut self) -> String {
         let count = self.rng.random_range(1..4);
-        let numbers: Vec<usize> = (0..count).filter_map(|_| self.some_message(0.8)).collect();
-        self.expected.release(&numbers);
+        let numbers: Vec<usize> = (0..count).filter_map(|_| self.random_message(0.8)).collect();
+        self.model.release(&numbers);
         let keys = numbers.iter().map(|number| self.ids[*number]).collect();
-        self.fixture.store.release(keys).await.expect("the store works");
+        self.fixture.store.release_claims(keys).await.expect("the store works");
         format!("release {numbers:?}")
     }
 
@@ -293,9 +293,9 @@ impl Run {
 
     async fn purge(&mut self) -> String {
         let limit = self.rng.random_range(1..4);
-        let wanted = self.expected.purge(self.fixture.now(), limit);
+        let wanted = self.model.purge(self.fixture.now(), limit);
         let actual = self.fixture.store.purge_idempotency_keys(limit).await.expect("the store works");
-        assert_eq!(actual, wanted as u64, "{}", self.so_far());
+        assert_eq!(actual, wanted as u64, "{}", self.recent_history());
         format!("purge {actual}")
     }
 
@@ -304,21 +304,21 @@ impl Run {
         self.fixture = self.fixture.reopen().await;
         self.fixture.store.reap().await.expect("the store works");
         // Begun messages wait until the node releases them.
-        self.fixture.store.release_previous().await.expect("the store works");
-        self.expected.forget_claims();
+        self.fixture.store.release_previous_claims().await.expect("the store works");
+        self.model.forget_claims();
         self
     }
 
     /// Number of a random message; with a probability of `claimed_share`, of a claimed message.
-    fn some_message(&mut self, claimed_share: f64) -> Option<usize> {
-        let claimed = self.expected.claimed();
+    fn random_message(&mut self, claimed_share: f64) -> Option<usize> {
+        let claimed = self.model.claimed();
         if self.rng.random_bool(claimed_share) && !claimed.is_empty() {
             return claimed.choose(&mut self.rng).copied();
         }
         (!self.ids.is_empty()).then(|| self.rng.random_range(0..self.ids.len()))
     }
 
-    fn soon(&mut self) -> Timestamp {
+    fn random_soon(&mut self) -> Timestamp {
         self.fixture.in_secs(self.rng.random_range(0..5) * 30)
     }
 
@@ -326,7 +326,7 @@ impl Run {
         self.ids.iter().position(|(_, known)| *known == id).expect("only accepted messages are claimed")
     }
 
-    fn so_far(&self) -> String {
+    fn recent_history(&self) -> String {
         format!("after {:#?}", self.history.iter().rev().take(12).rev().collect::<Vec<_>>())
     }
 
@@ -340,7 +340,7 @@ impl Run {
             assert!(deliveries.windows(2).all(|pair| pair[0].id < pair[1].id));
             let body = store.read_body(server, message.send.id, message.send.size).await;
             let body = body.expect("the body is whole");
-            let actual = expected::Message {
+            let actual = store_model::Message {
                 status: message.status,
                 hold_expiry: message.hold_expiry,
                 last_delivery_at: message.last_delivery_at,
@@ -357,7 +357,7 @@ impl Run {
                     })
                     .collect(),
             };
-            assert_eq!(&actual, self.expected.message(number), "message {number}; {}", self.so_far());
+            assert_eq!(&actual, self.model.message(number), "message {number}; {}", self.recent_history());
             self.history.push(format!("{number}: {actual:?}"));
         }
     }

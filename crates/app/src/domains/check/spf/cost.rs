@@ -1,13 +1,13 @@
 //! Counts the DNS lookups of a whole SPF record, and finds the most expensive terms.
 
-use super::evaluate::{PublishedSpf, Sender, published};
+use super::evaluate::{PublishedSpf, Sender, parse_published};
 use super::macros::MacroValues;
 use super::record::{Mechanism, SpfRecord, Term, TermKind};
-use crate::domains::check::answers::{NotAskedYet, View};
+use crate::domains::check::answers::{AnswersView, NotAskedYet};
 use crate::domains::check::record::RecordType;
 
 /// Counting stops at this number of lookups.
-const COUNTED_MAX: usize = 64;
+const COUNTED_LOOKUPS_MAX: usize = 64;
 /// Deepest nesting of includes and redirects that is followed.
 const DEPTH_MAX: usize = 10;
 
@@ -20,20 +20,20 @@ pub(in super::super) struct Cost {
 
 /// The DNS lookups that the record costs a receiver if no term matches the sender.
 pub(in super::super) fn cost(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     sender: Sender<'_>,
     record: &SpfRecord,
 ) -> Result<Cost, NotAskedYet> {
     let mut counter =
         CostCounter { view, sender, counted: 0, names: vec![sender.domain.to_ascii_lowercase()] };
-    let mut terms = counter.costs(sender.domain, record)?;
+    let mut terms = counter.term_costs(sender.domain, record)?;
     let lookups = terms.iter().map(|(_, lookups)| lookups).sum();
     terms.sort_by_key(|(_, lookups)| std::cmp::Reverse(*lookups));
     Ok(Cost { lookups, terms })
 }
 
 struct CostCounter<'a> {
-    view: &'a View<'a>,
+    view: &'a AnswersView<'a>,
     sender: Sender<'a>,
     /// Lookups counted so far.
     counted: usize,
@@ -42,7 +42,7 @@ struct CostCounter<'a> {
 }
 
 impl CostCounter<'_> {
-    fn costs(&mut self, domain: &str, record: &SpfRecord) -> Result<Vec<(String, usize)>, NotAskedYet> {
+    fn term_costs(&mut self, domain: &str, record: &SpfRecord) -> Result<Vec<(String, usize)>, NotAskedYet> {
         let mut terms = Vec::new();
         // Visit every term before reporting a missing answer, so that the questions are asked together.
         let mut answered = Ok(());
@@ -52,7 +52,7 @@ impl CostCounter<'_> {
             matches!(term.kind, TermKind::Directive { .. }) && term.costs_lookup() || Some(*term) == redirect
         });
         for term in counted_terms {
-            if self.counted >= COUNTED_MAX {
+            if self.counted >= COUNTED_LOOKUPS_MAX {
                 break;
             }
             self.counted += 1;
@@ -82,12 +82,12 @@ impl CostCounter<'_> {
         if self.names.contains(&target) || self.names.len() > DEPTH_MAX {
             return Ok(0);
         }
-        let PublishedSpf::One(record) = published(self.view.ask(&target, RecordType::Txt)?) else {
+        let PublishedSpf::One(record) = parse_published(self.view.ask(&target, RecordType::Txt)?) else {
             return Ok(0);
         };
         self.names.push(target.clone());
-        let costs = self.costs(&target, &record);
+        let term_costs = self.term_costs(&target, &record);
         self.names.pop();
-        Ok(costs?.iter().map(|(_, lookups)| lookups).sum())
+        Ok(term_costs?.iter().map(|(_, lookups)| lookups).sum())
     }
 }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use postroad_net::dns::TEXT_BYTES_MAX;
 
 use super::record::{Qualifier, SpfRecord, Term, TermKind, is_spf};
-use crate::domains::check::answers::{Answer, NotAskedYet, View};
+use crate::domains::check::answers::{Answer, AnswersView, NotAskedYet};
 use crate::domains::check::record::RecordType;
 
 /// Maximum number of DNS lookups of an SPF record (RFC 7208 4.6.4).
@@ -32,16 +32,16 @@ pub(in super::super) enum SpfResult {
 /// A permanent error: receivers ignore the whole record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct PermError {
-    pub(in super::super) reason: PermReason,
+    pub(in super::super) reason: PermErrorReason,
     /// The term of the outermost record that leads to the error.
     pub(in super::super) term: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) enum PermReason {
+pub(in super::super) enum PermErrorReason {
     TooManyLookups,
     /// Terms whose look-ups found no records.
-    TooManyVoids(Vec<String>),
+    TooManyVoidLookups(Vec<String>),
     InvalidTerm {
         domain: String,
         term: String,
@@ -80,15 +80,16 @@ pub(in super::super) enum PublishedSpf {
 }
 
 /// Whether the SPF record may be longer than the part that was read.
-pub(super) fn is_cut(text: &[u8]) -> bool {
+pub(super) fn is_truncated(text: &[u8]) -> bool {
     text.len() >= TEXT_BYTES_MAX && is_spf(text)
 }
 
-pub(in super::super) fn published(answer: &Answer) -> PublishedSpf {
+/// Parses the SPF record among the TXT records of a name.
+pub(in super::super) fn parse_published(answer: &Answer) -> PublishedSpf {
     if let Answer::Failed(reason) = answer {
         return PublishedSpf::Failed(reason.clone());
     }
-    if answer.texts().any(is_cut) {
+    if answer.texts().any(is_truncated) {
         return PublishedSpf::Failed(format!("SPF records of {TEXT_BYTES_MAX} bytes and more are not read"));
     }
     let mut texts = answer.texts().filter(|text| is_spf(text));
@@ -107,7 +108,7 @@ pub(in super::super) struct EvaluationResult {
 
 /// The result of a record that is, or would be, published at the sender's domain.
 pub(in super::super) fn evaluate(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     sender: Sender<'_>,
     record: &SpfRecord,
 ) -> EvaluationResult {
@@ -119,12 +120,12 @@ pub(in super::super) fn evaluate(
         names: Vec::new(),
         differs_by_sender: Cell::new(false),
     };
-    let result = evaluation.of_record(sender.domain, record);
+    let result = evaluation.evaluate_record(sender.domain, record);
     EvaluationResult { result, differs_by_sender: evaluation.differs_by_sender.get() }
 }
 
 pub(super) struct Evaluation<'a> {
-    pub(super) view: &'a View<'a>,
+    pub(super) view: &'a AnswersView<'a>,
     pub(super) sender: Sender<'a>,
     pub(super) lookups: usize,
     /// Terms whose look-ups found no records.
@@ -139,26 +140,26 @@ pub(super) enum TermResult {
     Match { allows_everybody: bool },
     NoMatch,
     TempError(String),
-    PermError(PermReason),
+    PermError(PermErrorReason),
 }
 
 impl Evaluation<'_> {
-    fn of_record(&mut self, domain: &str, record: &SpfRecord) -> Result<SpfResult, NotAskedYet> {
+    fn evaluate_record(&mut self, domain: &str, record: &SpfRecord) -> Result<SpfResult, NotAskedYet> {
         self.names.push(domain.to_ascii_lowercase());
-        let result = self.of_terms(domain, record);
+        let result = self.evaluate_terms(domain, record);
         self.names.pop();
         result
     }
 
-    fn of_terms(&mut self, domain: &str, record: &SpfRecord) -> Result<SpfResult, NotAskedYet> {
+    fn evaluate_terms(&mut self, domain: &str, record: &SpfRecord) -> Result<SpfResult, NotAskedYet> {
         // RFC 7208 4.6: a syntax error anywhere in the record comes before any match.
         if let Some(Term { text, .. }) = record.invalid_term() {
-            let reason = PermReason::InvalidTerm { domain: domain.to_owned(), term: text.clone() };
+            let reason = PermErrorReason::InvalidTerm { domain: domain.to_owned(), term: text.clone() };
             return Ok(SpfResult::PermError(PermError { reason, term: text.clone() }));
         }
         for term in &record.terms {
             let TermKind::Directive { qualifier, mechanism } = &term.kind else { continue };
-            match self.of_mechanism(domain, term, mechanism)? {
+            match self.match_mechanism(domain, term, mechanism)? {
                 TermResult::Match { allows_everybody } => {
                     return Ok(match qualifier {
                         Qualifier::Pass => SpfResult::Pass { term: term.text.clone(), allows_everybody },
@@ -173,34 +174,36 @@ impl Evaluation<'_> {
             }
         }
         let Some((term, target)) = record.redirect() else { return Ok(SpfResult::NotAllowed) };
-        let failed = |reason| SpfResult::PermError(PermError { reason, term: term.text.clone() });
+        let perm_error = |reason| SpfResult::PermError(PermError { reason, term: term.text.clone() });
         if let Some(reason) = self.count_lookup() {
-            return Ok(failed(reason));
+            return Ok(perm_error(reason));
         }
         let target = self.expand(domain, target)?;
-        Ok(match self.of_name(&target)? {
+        Ok(match self.evaluate_name(&target)? {
             SpfResult::Pass { allows_everybody, .. } => {
                 SpfResult::Pass { term: term.text.clone(), allows_everybody }
             }
-            SpfResult::NoRecord => failed(PermReason::NoRecord { target }),
-            SpfResult::PermError(error) => failed(error.reason),
+            SpfResult::NoRecord => perm_error(PermErrorReason::NoRecord { target }),
+            SpfResult::PermError(error) => perm_error(error.reason),
             result @ (SpfResult::NotAllowed | SpfResult::TempError(_)) => result,
         })
     }
 
     /// The result of another name's record.
-    pub(super) fn of_name(&mut self, name: &str) -> Result<SpfResult, NotAskedYet> {
-        let failed = |reason| SpfResult::PermError(PermError { reason, term: String::new() });
+    pub(super) fn evaluate_name(&mut self, name: &str) -> Result<SpfResult, NotAskedYet> {
+        let perm_error = |reason| SpfResult::PermError(PermError { reason, term: String::new() });
         if self.names.iter().any(|outer| outer.eq_ignore_ascii_case(name)) {
-            return Ok(failed(PermReason::Loop { target: name.to_owned() }));
+            return Ok(perm_error(PermErrorReason::Loop { target: name.to_owned() }));
         }
         if self.sender.trusted.is_some_and(|trusted| trusted.eq_ignore_ascii_case(name)) {
             return Ok(SpfResult::Pass { term: String::new(), allows_everybody: false });
         }
-        match published(self.view.ask(name, RecordType::Txt)?) {
-            PublishedSpf::One(record) => self.of_record(name, &record),
+        match parse_published(self.view.ask(name, RecordType::Txt)?) {
+            PublishedSpf::One(record) => self.evaluate_record(name, &record),
             PublishedSpf::None => Ok(SpfResult::NoRecord),
-            PublishedSpf::Several => Ok(failed(PermReason::SeveralRecords { target: name.to_owned() })),
+            PublishedSpf::Several => {
+                Ok(perm_error(PermErrorReason::SeveralRecords { target: name.to_owned() }))
+            }
             PublishedSpf::Failed(reason) => Ok(SpfResult::TempError(reason)),
         }
     }

@@ -120,7 +120,7 @@ impl DomainSpec {
                     }
                     let skipped = labels_kept.map_or(0, |kept| parts.len().saturating_sub(kept));
                     let part = parts[skipped..].join(".");
-                    name.push_str(&if *url_escaped { escaped(&part) } else { part });
+                    name.push_str(&if *url_escaped { percent_encode(&part) } else { part });
                 }
             }
         }
@@ -184,7 +184,7 @@ fn nibbles(address: u128) -> String {
 }
 
 /// Percent-encodes all but the unreserved characters (RFC 3986 2.3).
-fn escaped(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -2,7 +2,7 @@
 
 use ipnet::IpNet;
 
-use super::evaluate::{Evaluation, LOOKUPS_MAX, PermReason, SpfResult, TermResult};
+use super::evaluate::{Evaluation, LOOKUPS_MAX, PermErrorReason, SpfResult, TermResult};
 use super::macros::{DomainSpec, MacroValues};
 use super::record::{Mechanism, Term};
 use crate::domains::check::answers::{Answer, NotAskedYet};
@@ -16,7 +16,7 @@ const MAIL_HOSTS_MAX: usize = 10;
 const POINTERS_MAX: usize = 10;
 
 impl Evaluation<'_> {
-    pub(super) fn of_mechanism(
+    pub(super) fn match_mechanism(
         &mut self,
         domain: &str,
         term: &Term,
@@ -27,7 +27,7 @@ impl Evaluation<'_> {
         {
             return Ok(TermResult::PermError(reason));
         }
-        let named = |evaluation: &Self, spec: &Option<DomainSpec>| match spec {
+        let target_name = |evaluation: &Self, spec: &Option<DomainSpec>| match spec {
             Some(spec) => evaluation.expand(domain, spec),
             None => Ok(domain.to_owned()),
         };
@@ -39,26 +39,26 @@ impl Evaluation<'_> {
             Mechanism::Ip(_) => Ok(TermResult::NoMatch),
             Mechanism::Include(target) => {
                 let target = self.expand(domain, target)?;
-                self.of_include(&target)
+                self.match_include(&target)
             }
             Mechanism::A { domain: spec, v4_bits, v6_bits } => {
-                let name = named(self, spec)?;
+                let name = target_name(self, spec)?;
                 let answer = self.view.ask(&name, self.address_type())?;
-                Ok(self.of_addresses(term, answer, *v4_bits, *v6_bits))
+                Ok(self.match_addresses(term, answer, *v4_bits, *v6_bits))
             }
             Mechanism::Mx { domain: spec, v4_bits, v6_bits } => {
-                let name = named(self, spec)?;
-                self.of_mail_hosts(term, &name, *v4_bits, *v6_bits)
+                let name = target_name(self, spec)?;
+                self.match_mail_hosts(term, &name, *v4_bits, *v6_bits)
             }
             Mechanism::Exists(spec) => {
                 let name = self.expand(domain, spec)?;
                 // RFC 7208 5.7: the A record decides, for IPv6 addresses too.
                 let answer = self.view.ask(&name, RecordType::A)?;
-                let result = self.void_or_failed(term, answer);
+                let result = self.result_without_records(term, answer);
                 Ok(result.unwrap_or(TermResult::Match { allows_everybody: false }))
             }
             Mechanism::Ptr(spec) => {
-                let target = named(self, spec)?;
+                let target = target_name(self, spec)?;
                 let names = self.validated_names()?;
                 let matches = names.iter().any(|name| is_below(name, &target));
                 Ok(if matches { TermResult::Match { allows_everybody: false } } else { TermResult::NoMatch })
@@ -66,28 +66,30 @@ impl Evaluation<'_> {
         }
     }
 
-    fn of_include(&mut self, target: &str) -> Result<TermResult, NotAskedYet> {
+    fn match_include(&mut self, target: &str) -> Result<TermResult, NotAskedYet> {
         // RFC 7208 5.2: what the result of the included record means.
-        Ok(match self.of_name(target)? {
+        Ok(match self.evaluate_name(target)? {
             SpfResult::Pass { allows_everybody, .. } => TermResult::Match { allows_everybody },
             SpfResult::NotAllowed => TermResult::NoMatch,
             SpfResult::TempError(reason) => TermResult::TempError(reason),
             SpfResult::PermError(error) => TermResult::PermError(error.reason),
-            SpfResult::NoRecord => TermResult::PermError(PermReason::NoRecord { target: target.to_owned() }),
+            SpfResult::NoRecord => {
+                TermResult::PermError(PermErrorReason::NoRecord { target: target.to_owned() })
+            }
         })
     }
 
-    fn of_addresses(&mut self, term: &Term, answer: &Answer, v4_bits: u8, v6_bits: u8) -> TermResult {
-        if let Some(result) = self.void_or_failed(term, answer) {
+    fn match_addresses(&mut self, term: &Term, answer: &Answer, v4_bits: u8, v6_bits: u8) -> TermResult {
+        if let Some(result) = self.result_without_records(term, answer) {
             return result;
         }
-        if self.is_among(answer, v4_bits, v6_bits) {
+        if self.contains_sender(answer, v4_bits, v6_bits) {
             return TermResult::Match { allows_everybody: v4_bits == 0 || v6_bits == 0 };
         }
         TermResult::NoMatch
     }
 
-    fn of_mail_hosts(
+    fn match_mail_hosts(
         &mut self,
         term: &Term,
         name: &str,
@@ -95,23 +97,23 @@ impl Evaluation<'_> {
         v6_bits: u8,
     ) -> Result<TermResult, NotAskedYet> {
         let answer = self.view.ask(name, RecordType::Mx)?;
-        if let Some(result) = self.void_or_failed(term, answer) {
+        if let Some(result) = self.result_without_records(term, answer) {
             return Ok(result);
         }
         let hosts: Vec<&str> = answer.mail_hosts().map(|(_, host)| host).take(MAIL_HOSTS_MAX + 1).collect();
         if hosts.len() > MAIL_HOSTS_MAX {
-            let reason = PermReason::TooManyMailHosts { domain: name.to_owned() };
+            let reason = PermErrorReason::TooManyMailHosts { domain: name.to_owned() };
             return Ok(TermResult::PermError(reason));
         }
         for host in &hosts {
-            self.view.want(host, self.address_type());
+            self.view.prefetch(host, self.address_type());
         }
         for host in hosts {
             let answer = self.view.ask(host, self.address_type())?;
             if let Answer::Failed(reason) = answer {
                 return Ok(TermResult::TempError(reason.clone()));
             }
-            if self.is_among(answer, v4_bits, v6_bits) {
+            if self.contains_sender(answer, v4_bits, v6_bits) {
                 return Ok(TermResult::Match { allows_everybody: v4_bits == 0 || v6_bits == 0 });
             }
         }
@@ -123,7 +125,7 @@ impl Evaluation<'_> {
         if self.sender.address.is_ipv4() { RecordType::A } else { RecordType::Aaaa }
     }
 
-    fn is_among(&self, answer: &Answer, v4_bits: u8, v6_bits: u8) -> bool {
+    fn contains_sender(&self, answer: &Answer, v4_bits: u8, v6_bits: u8) -> bool {
         let bits = if self.sender.address.is_ipv4() { v4_bits } else { v6_bits };
         let contains =
             |address| IpNet::new(address, bits).is_ok_and(|net| net.contains(&self.sender.address));
@@ -131,20 +133,20 @@ impl Evaluation<'_> {
     }
 
     /// Counts a lookup. Returns the error if there are now too many lookups.
-    pub(super) fn count_lookup(&mut self) -> Option<PermReason> {
+    pub(super) fn count_lookup(&mut self) -> Option<PermErrorReason> {
         self.lookups += 1;
-        (self.lookups > LOOKUPS_MAX).then_some(PermReason::TooManyLookups)
+        (self.lookups > LOOKUPS_MAX).then_some(PermErrorReason::TooManyLookups)
     }
 
     /// The result of a term whose question returned no records; `None` if it returned some.
-    fn void_or_failed(&mut self, term: &Term, answer: &Answer) -> Option<TermResult> {
+    fn result_without_records(&mut self, term: &Term, answer: &Answer) -> Option<TermResult> {
         match answer {
             Answer::Records(_) => None,
             Answer::Failed(reason) => Some(TermResult::TempError(reason.clone())),
             Answer::NoSuchName | Answer::NoData => {
                 self.voids.push(term.text.clone());
                 let is_too_many = self.voids.len() > VOID_LOOKUPS_MAX;
-                let error = || TermResult::PermError(PermReason::TooManyVoids(self.voids.clone()));
+                let error = || TermResult::PermError(PermErrorReason::TooManyVoidLookups(self.voids.clone()));
                 Some(if is_too_many { error() } else { TermResult::NoMatch })
             }
         }
@@ -174,7 +176,7 @@ impl Evaluation<'_> {
         let answer = self.view.ask(&reverse_name(self.sender.address), RecordType::Ptr)?;
         let names: Vec<&str> = answer.names().take(POINTERS_MAX).collect();
         for name in &names {
-            self.view.want(name, self.address_type());
+            self.view.prefetch(name, self.address_type());
         }
         let mut validated = Vec::new();
         for name in names {

@@ -23,7 +23,7 @@ pub(super) struct LeftOut {
 
 /// Merges the terms of the records, except `left_out` and those after `all`, with the `added` ones. The result ends in
 /// the mildest `all` of the records, but `+all` becomes `?all`.
-pub(super) fn merged(
+pub(super) fn merge_records(
     records: &[SpfRecord],
     added: &[String],
     insert_at: InsertPosition,
@@ -31,11 +31,12 @@ pub(super) fn merged(
 ) -> String {
     let mut directives = Terms::default();
     let mut modifiers = Terms::default();
-    let not_kept: HashSet<String> = left_out.terms.iter().chain(added).map(|text| plain(text)).collect();
+    let not_kept: HashSet<String> =
+        left_out.terms.iter().chain(added).map(|text| normalise_term(text)).collect();
     let mut end: Option<Qualifier> = None;
     let mut redirects: Vec<(&str, &str)> = Vec::new();
     for record in records {
-        let is_kept = |term: &&Term| !not_kept.contains(&plain(&term.text));
+        let is_kept = |term: &&Term| !not_kept.contains(&normalise_term(&term.text));
         let kept = record.terms.iter().take_while(|term| !term.is_all()).filter(is_kept);
         kept.filter(|term| matches!(term.kind, TermKind::Directive { .. }))
             .for_each(|term| directives.push(term));
@@ -58,7 +59,7 @@ pub(super) fn merged(
         words.extend(redirects.iter().map(|(_, target)| format!("include:{target}")));
     }
     words.extend_from_slice(last);
-    words.extend(end.map(|end| all_with(end).to_owned()));
+    words.extend(end.map(|end| all_term(end).to_owned()));
     words.extend(kept_redirect.map(|(text, _)| text.to_owned()));
     words.append(&mut modifiers.texts);
     words.join(" ")
@@ -73,14 +74,14 @@ struct Terms {
 impl Terms {
     /// Adds the term unless it is already present.
     fn push(&mut self, term: &Term) {
-        if self.known.insert(plain(&term.text)) {
+        if self.known.insert(normalise_term(&term.text)) {
             self.texts.push(term.text.clone());
         }
     }
 }
 
 /// Normal form of a term: `+mx` and `MX` become `mx`.
-fn plain(text: &str) -> String {
+fn normalise_term(text: &str) -> String {
     text.strip_prefix('+').unwrap_or(text).to_ascii_lowercase()
 }
 
@@ -101,7 +102,7 @@ fn mildest(one: Option<Qualifier>, other: Option<Qualifier>) -> Option<Qualifier
     [one, other].into_iter().flatten().max_by_key(mildness)
 }
 
-fn all_with(qualifier: Qualifier) -> &'static str {
+fn all_term(qualifier: Qualifier) -> &'static str {
     match qualifier {
         Qualifier::Fail => "-all",
         Qualifier::SoftFail => "~all",
@@ -117,7 +118,7 @@ mod tests {
     fn check(records: &[&str], expected: &str) {
         let records: Vec<SpfRecord> = records.iter().map(|record| SpfRecord::parse(record)).collect();
         let ours = ["include:spf.host.example".to_owned()];
-        assert_eq!(merged(&records, &ours, InsertPosition::Last, &LeftOut::default()), expected);
+        assert_eq!(merge_records(&records, &ours, InsertPosition::Last, &LeftOut::default()), expected);
     }
 
     #[test]
@@ -159,7 +160,7 @@ mod tests {
         let merged = |record: &str, may_allow| {
             let ours = ["ip4:192.0.2.9".to_owned()];
             let left_out = LeftOut { terms: vec!["include:gone.example".to_owned()], may_allow };
-            merged(&[SpfRecord::parse(record)], &ours, InsertPosition::First, &left_out)
+            merge_records(&[SpfRecord::parse(record)], &ours, InsertPosition::First, &left_out)
         };
         assert_eq!(merged("v=spf1 mx include:gone.example -all", false), "v=spf1 ip4:192.0.2.9 mx -all");
         assert_eq!(merged("v=spf1 mx include:gone.example -all", true), "v=spf1 ip4:192.0.2.9 mx ?all");

@@ -17,36 +17,36 @@ mod summary;
 use postroad_model::DomainName;
 use postroad_net::dns::TEXT_BYTES_MAX;
 
-use super::absence::{dns_error, no_answer};
-use super::answers::{Answer, NotAskedYet, View};
+use super::absence::{dns_error_check, judge_unanswered};
+use super::answers::{Answer, AnswersView, NotAskedYet};
 use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::service::Service;
-use super::text::shown_all;
+use super::text::display_texts;
 use cost::cost;
-use evaluate::{LOOKUPS_MAX, Sender, is_cut};
+use evaluate::{LOOKUPS_MAX, Sender, is_truncated};
 use record::{SpfRecord, is_spf};
 use suggest::suggest;
 use summary::Summary;
-pub(super) use summary::{Allowed, allows_all};
+pub(super) use summary::{OwnRecordVerdict, judge_own_record};
 
 /// Maximum number of SPF records that are merged into a suggestion; for more, none is made.
 const RECORDS_MERGED_MAX: usize = 5;
 
 pub(super) fn judge(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     service: &Service,
     record: &ExpectedRecord,
     domain: &DomainName,
 ) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, RecordType::Txt)?;
     if let Answer::Failed(reason) = answer {
-        return no_answer(view, record, domain, reason);
+        return judge_unanswered(view, record, domain, reason);
     }
     let texts: Vec<&[u8]> = answer.texts().filter(|text| is_spf(text)).collect();
-    let found = shown_all(texts.iter().copied());
-    if let Some((status, hint)) = cannot_be_judged(service, &texts) {
-        return Ok(RecordCheck { value: String::new(), ..record.judged(status, found, Some(hint)) });
+    let found = display_texts(texts.iter().copied());
+    if let Some((status, hint)) = find_judging_obstacle(service, &texts) {
+        return Ok(RecordCheck { value: String::new(), ..record.with_verdict(status, found, Some(hint)) });
     }
     if texts.len() > RECORDS_MERGED_MAX {
         let hint = format!(
@@ -54,7 +54,7 @@ pub(super) fn judge(
             texts.len(),
             service.spf_terms().join(" ")
         );
-        let check = record.judged(RecordStatus::Multiple, found, Some(hint));
+        let check = record.with_verdict(RecordStatus::Multiple, found, Some(hint));
         return Ok(RecordCheck { value: String::new(), ..check });
     }
     let records: Vec<SpfRecord> =
@@ -64,16 +64,16 @@ pub(super) fn judge(
         [one] => judge_one(view, service, record, one, texts[0], found),
         several => {
             let suggestion = suggest(view, service, &record.name, several)?;
-            let hint = hints::several(texts.len(), &suggestion);
-            let check = record.judged(RecordStatus::Multiple, found, Some(hint));
+            let hint = hints::several_records(texts.len(), &suggestion);
+            let check = record.with_verdict(RecordStatus::Multiple, found, Some(hint));
             Ok(RecordCheck { value: suggestion.text, ..check })
         }
     }
 }
 
 /// Status and hint if no verdict and no suggestion is possible.
-fn cannot_be_judged(service: &Service, texts: &[&[u8]]) -> Option<(RecordStatus, String)> {
-    if let Some(reason) = &service.unknown {
+fn find_judging_obstacle(service: &Service, texts: &[&[u8]]) -> Option<(RecordStatus, String)> {
+    if let Some(reason) = &service.unknown_reason {
         let hint = format!(
             "This service could not find out which addresses it sends from ({reason}). This is not a verdict; the check is repeated. \
              There is nothing for you to change."
@@ -81,14 +81,14 @@ fn cannot_be_judged(service: &Service, texts: &[&[u8]]) -> Option<(RecordStatus,
         return Some((RecordStatus::DnsError, hint));
     }
     if service.sources.is_empty() {
-        let name = service.unseen.first().map_or(&service.host, |source| &source.helo);
+        let name = service.private_sources.first().map_or(&service.host, |source| &source.helo);
         let hint = format!(
             "This service does not know which addresses it sends from, so SPF cannot be judged. Its operator has to \
              give {name} a public address (A, AAAA) or add addresses to a pool."
         );
         return Some((RecordStatus::Pending, hint));
     }
-    if texts.iter().any(|text| is_cut(text)) {
+    if texts.iter().any(|text| is_truncated(text)) {
         let hint = format!(
             "Your SPF record is too long to be judged here: less than {TEXT_BYTES_MAX} bytes are read. Shorten it, for example \
              with networks in place of single addresses."
@@ -99,7 +99,7 @@ fn cannot_be_judged(service: &Service, texts: &[&[u8]]) -> Option<(RecordStatus,
 }
 
 fn judge_one(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     service: &Service,
     record: &ExpectedRecord,
     published: &SpfRecord,
@@ -116,14 +116,14 @@ fn judge_one(
         let spf_name = service.spf_name();
         let without_our_fault = Summary::with_trust(view, service, domain, published, Some(&spf_name))?;
         if matches!(without_our_fault, Summary::Passed { allows_everybody: None }) {
-            let hint = hints::ours_is_at_fault(&spf_name);
-            let check = record.judged(RecordStatus::Verified, found, Some(hint));
+            let hint = hints::service_record_at_fault(&spf_name);
+            let check = record.with_verdict(RecordStatus::Verified, found, Some(hint));
             return Ok(RecordCheck { value: value(), ..check });
         }
     }
     let suggestion = suggest(view, service, domain, std::slice::from_ref(published))?;
     if let Summary::Unknown(reason) = summary {
-        let check = dns_error(record, domain, &reason);
+        let check = dns_error_check(record, domain, &reason);
         return Ok(RecordCheck { value: suggestion.text, found, ..check });
     }
     let cost = cost?;
@@ -138,17 +138,20 @@ fn judge_one(
                     hints::too_many_lookups(&cost)
                 )
             });
-            return Ok(RecordCheck { value: value(), ..record.judged(RecordStatus::Verified, found, hint) });
+            return Ok(RecordCheck {
+                value: value(),
+                ..record.with_verdict(RecordStatus::Verified, found, hint)
+            });
         }
         Summary::Refused(addresses) => {
-            (RecordStatus::Mismatch, Some(hints::refused(&addresses, &suggestion)))
+            (RecordStatus::Mismatch, Some(hints::refused_addresses(&addresses, &suggestion)))
         }
         Summary::Broken(error) => {
-            (RecordStatus::Mismatch, Some(hints::broken(domain, &error, &cost, &suggestion)))
+            (RecordStatus::Mismatch, Some(hints::broken_record(domain, &error, &cost, &suggestion)))
         }
         Summary::Unknown(_) => unreachable!("returned above"),
     };
-    Ok(RecordCheck { value: suggestion.text, ..record.judged(status, found, hint) })
+    Ok(RecordCheck { value: suggestion.text, ..record.with_verdict(status, found, hint) })
 }
 
 /// The sender for whom lookups are counted. The number of lookups differs between senders only with macros.

@@ -7,19 +7,19 @@ use ipnet::IpNet;
 use super::record::{SpfRecord, Term, TermKind};
 
 /// `v=spf1` and misspellings of it, in lower case and without spaces. Longer ones come first.
-const VERSIONS: [&str; 12] = [
+const VERSION_SPELLINGS: [&str; 12] = [
     "v=spf1", "v:spf1", "v-spf1", "v=sfp1", "vspf1", "v=spf", "v:spf", "v-spf", "v=sfp", "spf1", "vspf",
     "spf=",
 ];
 
 /// Replaces invalid terms by the valid ones that they probably mean. Unclear terms are dropped and returned.
-pub(super) fn with_repaired_terms(record: &SpfRecord) -> (SpfRecord, Vec<String>) {
+pub(super) fn repair_terms(record: &SpfRecord) -> (SpfRecord, Vec<String>) {
     let mut terms = Vec::with_capacity(record.terms.len());
     let mut dropped = Vec::new();
     for term in &record.terms {
         if term.kind != TermKind::Invalid {
             terms.push(term.clone());
-        } else if let Some(mut repaired) = repaired(&term.text) {
+        } else if let Some(mut repaired) = repair_term(&term.text) {
             terms.append(&mut repaired);
         } else {
             dropped.push(term.text.clone());
@@ -29,13 +29,13 @@ pub(super) fn with_repaired_terms(record: &SpfRecord) -> (SpfRecord, Vec<String>
 }
 
 /// The rest of the text after `v=spf1` or a misspelling of it; `None` if the text is something else.
-pub(super) fn after_version(text: &str) -> Option<String> {
+pub(super) fn strip_any_version(text: &str) -> Option<String> {
     let text = text.replace(['"', '\\'], "");
-    let rest = VERSIONS.iter().find_map(|version| without_version(&text, version))?;
+    let rest = VERSION_SPELLINGS.iter().find_map(|version| strip_version(&text, version))?;
     Some(rest.trim_start_matches([' ', '\t', ';', ',', ':', '.']).trim_end().to_owned())
 }
 
-fn without_version<'a>(text: &'a str, version: &str) -> Option<&'a str> {
+fn strip_version<'a>(text: &'a str, version: &str) -> Option<&'a str> {
     let mut wanted = version.chars();
     let mut next = wanted.next();
     for (at, found) in text.char_indices().filter(|(_, c)| !c.is_whitespace()) {
@@ -49,11 +49,11 @@ fn without_version<'a>(text: &'a str, version: &str) -> Option<&'a str> {
 }
 
 /// The terms that an invalid term probably means; `None` if that is unclear.
-fn repaired(text: &str) -> Option<Vec<Term>> {
-    text.split([',', ';']).filter(|word| !word.is_empty()).map(repaired_word).collect()
+fn repair_term(text: &str) -> Option<Vec<Term>> {
+    text.split([',', ';']).filter(|word| !word.is_empty()).map(repair_word).collect()
 }
 
-fn repaired_word(word: &str) -> Option<Term> {
+fn repair_word(word: &str) -> Option<Term> {
     let word = word.trim_matches(['"', '\'', '\\']).trim_end_matches('.');
     // Word processors turn hyphens into dashes.
     let word = match word.strip_prefix(['–', '—', '−']) {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str, expected_dropped: &str) {
-        let (record, dropped) = with_repaired_terms(&SpfRecord::parse(&format!("v=spf1 {text}")));
+        let (record, dropped) = repair_terms(&SpfRecord::parse(&format!("v=spf1 {text}")));
         let texts: Vec<&str> = record.terms.iter().map(|term| term.text.as_str()).collect();
         assert_eq!(
             (texts.join(" ").as_str(), dropped.join(" ").as_str()),
@@ -146,7 +146,7 @@ mod tests {
             ("google-site-verification=1", None),
             ("v=DKIM1", None),
         ] {
-            assert_eq!(after_version(text).as_deref(), rest, "{text}");
+            assert_eq!(strip_any_version(text).as_deref(), rest, "{text}");
         }
     }
 }

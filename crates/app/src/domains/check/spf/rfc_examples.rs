@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use postroad_net::dns::RecordData;
 
-use super::evaluate::{PermReason, Sender, SpfResult, evaluate};
+use super::evaluate::{PermErrorReason, Sender, SpfResult, evaluate};
 use super::record::SpfRecord;
-use crate::domains::check::answers::{Answer, DnsAnswers, View};
+use crate::domains::check::answers::{Answer, AnswersView, DnsAnswers};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::reverse_name::reverse_name;
 
@@ -31,17 +31,17 @@ const ZONE: &[(&str, RecordType, &str)] = &[
 ];
 
 /// Evaluates a record for an address. Answers every question from the zone, as the DNS would.
-fn result(zone: &[(&str, RecordType, &str)], record: &str, address: &str) -> SpfResult {
+fn evaluate_in_zone(zone: &[(&str, RecordType, &str)], record: &str, address: &str) -> SpfResult {
     let mut answers = DnsAnswers::default();
     let address: IpAddr = address.parse().unwrap();
     let sender = Sender { address, helo: "helo.example", domain: "example.com", trusted: None };
     let record = SpfRecord::parse(record);
     loop {
-        let view = View::new(&answers);
+        let view = AnswersView::new(&answers);
         if let Ok(result) = evaluate(&view, sender, &record).result {
             return result;
         }
-        for (name, record_type) in view.into_missed() {
+        for (name, record_type) in view.into_unanswered() {
             let found =
                 zone.iter().filter(|(known, known_type, _)| *known == name && *known_type == record_type);
             let records: Vec<RecordData> = found.map(|(_, _, value)| data_of(record_type, value)).collect();
@@ -66,11 +66,11 @@ fn data_of(record_type: RecordType, value: &str) -> RecordData {
 }
 
 fn passes(zone: &[(&str, RecordType, &str)], record: &str, address: &str) -> bool {
-    matches!(result(zone, record, address), SpfResult::Pass { .. })
+    matches!(evaluate_in_zone(zone, record, address), SpfResult::Pass { .. })
 }
 
-fn reason(zone: &[(&str, RecordType, &str)], record: &str) -> PermReason {
-    match result(zone, record, "203.0.113.1") {
+fn perm_error_reason(zone: &[(&str, RecordType, &str)], record: &str) -> PermErrorReason {
+    match evaluate_in_zone(zone, record, "203.0.113.1") {
         SpfResult::PermError(error) => error.reason,
         other => panic!("{record}: {other:?}"),
     }
@@ -97,7 +97,11 @@ fn simple_rfc_examples_pass() {
             assert!(passes(ZONE, record, address), "{record} refuses {address}");
         }
         for address in refused.split_whitespace() {
-            assert_eq!(result(ZONE, record, address), SpfResult::NotAllowed, "{record} for {address}");
+            assert_eq!(
+                evaluate_in_zone(ZONE, record, address),
+                SpfResult::NotAllowed,
+                "{record} for {address}"
+            );
         }
     }
 }
@@ -120,16 +124,16 @@ fn ten_lookups_are_allowed_and_two_void_ones() {
     let names: Vec<String> = (0..11).map(|number| format!("n{number}.example")).collect();
     let zone: Vec<(&str, RecordType, &str)> =
         names.iter().map(|name| (name.as_str(), RecordType::A, "198.51.100.1")).collect();
-    let with = |count: usize| {
+    let record_with_names = |count: usize| {
         let terms: Vec<String> = names[..count].iter().map(|name| format!("a:{name}")).collect();
         format!("v=spf1 {} ip4:203.0.113.1 -all", terms.join(" "))
     };
-    assert!(passes(&zone, &with(10), "203.0.113.1"));
-    assert_eq!(reason(&zone, &with(11)), PermReason::TooManyLookups);
+    assert!(passes(&zone, &record_with_names(10), "203.0.113.1"));
+    assert_eq!(perm_error_reason(&zone, &record_with_names(11)), PermErrorReason::TooManyLookups);
     assert!(passes(&[], "v=spf1 a:x.example mx:y.example ip4:203.0.113.1 -all", "203.0.113.1"));
     assert_eq!(
-        reason(&[], "v=spf1 a:x.example mx:y.example exists:z.example ip4:203.0.113.1 -all"),
-        PermReason::TooManyVoids(vec![
+        perm_error_reason(&[], "v=spf1 a:x.example mx:y.example exists:z.example ip4:203.0.113.1 -all"),
+        PermErrorReason::TooManyVoidLookups(vec![
             "a:x.example".into(),
             "mx:y.example".into(),
             "exists:z.example".into()
@@ -147,7 +151,10 @@ fn ten_mail_servers_are_allowed() {
     }
     let record = "v=spf1 mx ip4:203.0.113.1 -all";
     assert!(passes(&zone[..20], record, "203.0.113.1"));
-    assert_eq!(reason(&zone, record), PermReason::TooManyMailHosts { domain: "example.com".to_owned() });
+    assert_eq!(
+        perm_error_reason(&zone, record),
+        PermErrorReason::TooManyMailHosts { domain: "example.com".to_owned() }
+    );
 }
 
 #[test]
@@ -167,23 +174,23 @@ fn an_include_matches_only_when_it_passes() {
     assert!(!passes(&zone, "v=spf1 -include:outer.example +all", "203.0.113.1"));
     let target = |name: &str| name.to_owned();
     assert_eq!(
-        reason(&zone, "v=spf1 include:text.example"),
-        PermReason::NoRecord { target: target("text.example") }
+        perm_error_reason(&zone, "v=spf1 include:text.example"),
+        PermErrorReason::NoRecord { target: target("text.example") }
     );
     assert_eq!(
-        reason(&zone, "v=spf1 redirect=none.example"),
-        PermReason::NoRecord { target: target("none.example") }
+        perm_error_reason(&zone, "v=spf1 redirect=none.example"),
+        PermErrorReason::NoRecord { target: target("none.example") }
     );
     assert_eq!(
-        reason(&zone, "v=spf1 include:two.example"),
-        PermReason::SeveralRecords { target: target("two.example") }
+        perm_error_reason(&zone, "v=spf1 include:two.example"),
+        PermErrorReason::SeveralRecords { target: target("two.example") }
     );
     assert_eq!(
-        reason(&zone, "v=spf1 include:example.com"),
-        PermReason::Loop { target: target("example.com") }
+        perm_error_reason(&zone, "v=spf1 include:example.com"),
+        PermErrorReason::Loop { target: target("example.com") }
     );
     assert_eq!(
-        reason(&zone, "v=spf1 include:bad.example"),
-        PermReason::InvalidTerm { domain: target("bad.example"), term: target("ip4:x") }
+        perm_error_reason(&zone, "v=spf1 include:bad.example"),
+        PermErrorReason::InvalidTerm { domain: target("bad.example"), term: target("ip4:x") }
     );
 }

@@ -1,13 +1,13 @@
 //! Suggests an SPF record for a domain: the domain's existing terms, and the terms that allow our addresses.
 
 use super::cost::cost;
-use super::evaluate::{LOOKUPS_MAX, PermReason};
+use super::evaluate::{LOOKUPS_MAX, PermErrorReason};
 use super::first_sender;
-use super::merge::{InsertPosition, LeftOut, merged};
+use super::merge::{InsertPosition, LeftOut, merge_records};
 use super::record::{Mechanism, SpfRecord, Term, TermKind};
-use super::repair::with_repaired_terms;
+use super::repair::repair_terms;
 use super::summary::Summary;
-use crate::domains::check::answers::{NotAskedYet, View};
+use crate::domains::check::answers::{AnswersView, NotAskedYet};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::service::Service;
 
@@ -26,40 +26,40 @@ pub(super) struct Suggestion {
 /// Merges the records into one, repairs or leaves out their broken terms, and adds our missing terms. Our include is
 /// used only while the record stays within ten lookups; plain addresses cost none.
 pub(super) fn suggest(
-    view: &View<'_>,
+    view: &AnswersView<'_>,
     service: &Service,
     domain: &str,
     records: &[SpfRecord],
 ) -> Result<Suggestion, NotAskedYet> {
-    let mut theirs = ExistingRecords::of(records);
+    let mut existing = ExistingRecords::of(records);
     if !service.is_spf_name_usable {
-        theirs.left_out.terms.push(format!("include:{}", service.spf_name()));
+        existing.left_out.terms.push(format!("include:{}", service.spf_name()));
     }
-    theirs.leave_out_broken(view, service, domain)?;
-    let text = theirs.with(&[], InsertPosition::Last);
+    existing.leave_out_broken(view, service, domain)?;
+    let text = existing.merge_with(&[], InsertPosition::Last);
     // The record allows all our addresses, but not everybody, so nothing has to be added.
     if let Summary::Passed { allows_everybody: None } =
         Summary::of(view, service, domain, &SpfRecord::parse(&text))?
     {
-        return Ok(theirs.suggestion(text));
+        return Ok(existing.suggestion(text));
     }
     let mut terms = service.spf_terms();
-    let text = theirs.with(&terms, InsertPosition::Last);
+    let text = existing.merge_with(&terms, InsertPosition::Last);
     if service.is_spf_name_usable
         && cost(view, first_sender(service, domain), &SpfRecord::parse(&text))?.lookups > LOOKUPS_MAX
     {
         terms = service.spf_address_terms();
-        theirs.left_out.terms.push(format!("include:{}", service.spf_name()));
+        existing.left_out.terms.push(format!("include:{}", service.spf_name()));
     }
-    let text = theirs.with(&terms, InsertPosition::Last);
+    let text = existing.merge_with(&terms, InsertPosition::Last);
     let text = match Summary::of(view, service, domain, &SpfRecord::parse(&text))? {
         Summary::Passed { .. } | Summary::Unknown(_) => text,
         // Earlier terms refuse our addresses, or receivers stop before they reach our terms.
         Summary::Refused(_) | Summary::Broken(_) => {
-            theirs.with(&service.spf_address_terms(), InsertPosition::First)
+            existing.merge_with(&service.spf_address_terms(), InsertPosition::First)
         }
     };
-    Ok(theirs.suggestion(text))
+    Ok(existing.suggestion(text))
 }
 
 /// The existing records, and the terms to leave out of them.
@@ -73,14 +73,14 @@ struct ExistingRecords {
 
 impl ExistingRecords {
     fn of(records: &[SpfRecord]) -> Self {
-        let (records, dropped): (Vec<_>, Vec<_>) = records.iter().map(with_repaired_terms).unzip();
+        let (records, dropped): (Vec<_>, Vec<_>) = records.iter().map(repair_terms).unzip();
         let dropped: Vec<String> = dropped.into_iter().flatten().collect();
         let left_out = LeftOut { terms: Vec::new(), may_allow: !dropped.is_empty() };
         Self { records, left_out, void: Vec::new(), dropped }
     }
 
-    fn with(&self, added: &[String], insert_at: InsertPosition) -> String {
-        merged(&self.records, added, insert_at, &self.left_out)
+    fn merge_with(&self, added: &[String], insert_at: InsertPosition) -> String {
+        merge_records(&self.records, added, insert_at, &self.left_out)
     }
 
     fn suggestion(self, text: String) -> Suggestion {
@@ -91,29 +91,29 @@ impl ExistingRecords {
     /// belong to the owners of those records.
     fn leave_out_broken(
         &mut self,
-        view: &View<'_>,
+        view: &AnswersView<'_>,
         service: &Service,
         domain: &str,
     ) -> Result<(), NotAskedYet> {
         for _ in 0..ROUNDS_MAX {
-            let record = SpfRecord::parse(&self.with(&[], InsertPosition::Last));
+            let record = SpfRecord::parse(&self.merge_with(&[], InsertPosition::Last));
             let Summary::Broken(error) = Summary::of(view, service, domain, &record)? else { break };
             let count = self.left_out.terms.len();
             match error.reason {
-                PermReason::TooManyVoids(voids) => {
+                PermErrorReason::TooManyVoidLookups(voids) => {
                     for term in record.terms.iter().filter(|term| voids.contains(&term.text)) {
-                        if names_nothing(view, domain, term)? {
+                        if matches_no_address(view, domain, term)? {
                             self.left_out.terms.push(term.text.clone());
                             self.void.push(term.text.clone());
                         }
                     }
                 }
-                PermReason::Loop { .. } if names(&error.term, domain) => {
+                PermErrorReason::Loop { .. } if refers_to(&error.term, domain) => {
                     self.left_out.terms.push(error.term.clone());
                     self.void.push(error.term);
                 }
-                PermReason::NoRecord { target } | PermReason::Loop { target }
-                    if names(&error.term, &target) || target.eq_ignore_ascii_case(domain) =>
+                PermErrorReason::NoRecord { target } | PermErrorReason::Loop { target }
+                    if refers_to(&error.term, &target) || target.eq_ignore_ascii_case(domain) =>
                 {
                     self.left_out.terms.push(error.term.clone());
                     self.left_out.may_allow = true;
@@ -131,7 +131,7 @@ impl ExistingRecords {
 
 /// Whether a term matches no address at all. A term that only matches none of ours does not count: a name with macros
 /// may exist for other senders.
-fn names_nothing(view: &View<'_>, domain: &str, term: &Term) -> Result<bool, NotAskedYet> {
+fn matches_no_address(view: &AnswersView<'_>, domain: &str, term: &Term) -> Result<bool, NotAskedYet> {
     let TermKind::Directive { mechanism, .. } = &term.kind else { return Ok(false) };
     let (spec, types) = match mechanism {
         Mechanism::A { domain: spec, .. } => (spec, &[RecordType::A, RecordType::Aaaa][..]),
@@ -152,6 +152,6 @@ fn names_nothing(view: &View<'_>, domain: &str, term: &Term) -> Result<bool, Not
 }
 
 /// Whether the term is an include or redirect of this name.
-fn names(term: &str, target: &str) -> bool {
+fn refers_to(term: &str, target: &str) -> bool {
     term.split_once([':', '=']).is_some_and(|(_, name)| name.eq_ignore_ascii_case(target))
 }

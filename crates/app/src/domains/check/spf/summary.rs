@@ -1,14 +1,14 @@
 //! Combines the results of an SPF record for all our addresses.
 
-use super::evaluate::{PermError, PublishedSpf, Sender, SpfResult, evaluate, published};
+use super::evaluate::{PermError, PublishedSpf, Sender, SpfResult, evaluate, parse_published};
 use super::record::SpfRecord;
-use crate::domains::check::answers::{NotAskedYet, View};
+use crate::domains::check::answers::{AnswersView, NotAskedYet};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::service::{SendingAddress, Service};
 
 /// Number of addresses of each family that are checked as a sample if each address needs other DNS questions
 /// (`%{i}`, `ptr`).
-const SAMPLE: usize = 8;
+const SAMPLE_PER_FAMILY: usize = 8;
 
 pub(super) enum Summary {
     /// All addresses are allowed; with the term that allows everybody, if there is one.
@@ -23,7 +23,7 @@ pub(super) enum Summary {
 
 impl Summary {
     pub(super) fn of(
-        view: &View<'_>,
+        view: &AnswersView<'_>,
         service: &Service,
         domain: &str,
         record: &SpfRecord,
@@ -33,7 +33,7 @@ impl Summary {
 
     /// Like `of`, but assumes that the record of the `trusted` name allows exactly our addresses.
     pub(super) fn with_trust(
-        view: &View<'_>,
+        view: &AnswersView<'_>,
         service: &Service,
         domain: &str,
         record: &SpfRecord,
@@ -43,16 +43,16 @@ impl Summary {
         let mut refused = Vec::new();
         // Continue after a missing answer, so that the questions for all addresses are asked together.
         let mut answered = Ok(());
-        for (source, is_in_sample) in with_sample(&service.sources) {
+        for (source, is_in_sample) in mark_sample(&service.sources) {
             let sender = Sender { address: source.address, helo: source.helo.as_str(), domain, trusted };
-            let own_view = view.fresh();
-            let evaluated = evaluate(&own_view, sender, record);
+            let source_view = view.fresh();
+            let evaluated = evaluate(&source_view, sender, record);
             let result = match evaluated.result {
                 Ok(result) => result,
                 // Not evaluated for this address: the addresses in the sample are representative.
                 Err(NotAskedYet) if evaluated.differs_by_sender && !is_in_sample => continue,
                 Err(unasked) => {
-                    view.add_missed(own_view.into_missed());
+                    view.add_unanswered(source_view.into_unanswered());
                     answered = Err(unasked);
                     continue;
                 }
@@ -71,7 +71,7 @@ impl Summary {
 }
 
 /// Every source, with whether it is in the sample; the sample is spread evenly over each address family.
-fn with_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddress, bool)> {
+fn mark_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddress, bool)> {
     let count_of = |is_v4| sources.iter().filter(|source| source.address.is_ipv4() == is_v4).count();
     let counts = [count_of(false), count_of(true)];
     let mut seen = [0, 0];
@@ -79,41 +79,41 @@ fn with_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddr
         let family = usize::from(source.address.is_ipv4());
         let number = seen[family];
         seen[family] += 1;
-        // The sample has the first address of each of `SAMPLE` equal parts.
-        let part = |number: usize| number * SAMPLE / counts[family];
-        (source, number == 0 || counts[family] <= SAMPLE || part(number) != part(number - 1))
+        // The sample has the first address of each of `SAMPLE_PER_FAMILY` equal parts.
+        let part = |number: usize| number * SAMPLE_PER_FAMILY / counts[family];
+        (source, number == 0 || counts[family] <= SAMPLE_PER_FAMILY || part(number) != part(number - 1))
     })
 }
 
 /// Whether the record of one of our own names allows our addresses.
-pub(in super::super) enum Allowed {
+pub(in super::super) enum OwnRecordVerdict {
     /// The record allows all our addresses, but not everybody's.
-    All,
+    Correct,
     /// The record misses some of our addresses, allows everybody, or is invalid. Or there are several records, or our
     /// addresses are not known.
-    NotAll,
+    Incorrect,
     NoRecord,
     Unknown(String),
 }
 
-pub(in super::super) fn allows_all(
-    view: &View<'_>,
+pub(in super::super) fn judge_own_record(
+    view: &AnswersView<'_>,
     service: &Service,
     name: &str,
-) -> Result<Allowed, NotAskedYet> {
-    let record = match published(view.ask(name, RecordType::Txt)?) {
+) -> Result<OwnRecordVerdict, NotAskedYet> {
+    let record = match parse_published(view.ask(name, RecordType::Txt)?) {
         PublishedSpf::One(record) => record,
-        PublishedSpf::None => return Ok(Allowed::NoRecord),
-        PublishedSpf::Several => return Ok(Allowed::NotAll),
-        PublishedSpf::Failed(reason) => return Ok(Allowed::Unknown(reason)),
+        PublishedSpf::None => return Ok(OwnRecordVerdict::NoRecord),
+        PublishedSpf::Several => return Ok(OwnRecordVerdict::Incorrect),
+        PublishedSpf::Failed(reason) => return Ok(OwnRecordVerdict::Unknown(reason)),
     };
     if service.sources.is_empty() {
-        return Ok(Allowed::NotAll);
+        return Ok(OwnRecordVerdict::Incorrect);
     }
     Ok(match Summary::of(view, service, name, &record)? {
-        Summary::Passed { allows_everybody: None } => Allowed::All,
-        Summary::Passed { .. } | Summary::Refused(_) | Summary::Broken(_) => Allowed::NotAll,
-        Summary::Unknown(reason) => Allowed::Unknown(reason),
+        Summary::Passed { allows_everybody: None } => OwnRecordVerdict::Correct,
+        Summary::Passed { .. } | Summary::Refused(_) | Summary::Broken(_) => OwnRecordVerdict::Incorrect,
+        Summary::Unknown(reason) => OwnRecordVerdict::Unknown(reason),
     })
 }
 
@@ -130,7 +130,7 @@ mod tests {
         let v4 = (0..100).map(|number| source(format!("192.0.2.{number}")));
         let v6 = (0..3).map(|number| source(format!("2001:db8::{number}")));
         let sources: Vec<SendingAddress> = v4.chain(v6).collect();
-        let sample: Vec<String> = with_sample(&sources)
+        let sample: Vec<String> = mark_sample(&sources)
             .filter(|(_, is_in_sample)| *is_in_sample)
             .map(|(source, _)| source.address.to_string())
             .collect();
