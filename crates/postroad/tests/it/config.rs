@@ -153,6 +153,9 @@ fn check_config_warns_when_the_system_allows_too_few_open_files() {
     for expected in ["`delivery.connections`", "the system allows 1500", "LimitNOFILE="] {
         assert!(warned.contains(expected), "{expected}: {warned}");
     }
+    // 4,500 connections to other mail servers, and 2,000 sessions for submission and as many for bounces.
+    let warned = said("ulimit -n 8000; exec \"$0\" \"$@\"");
+    assert!(warned.contains("the system allows 8000"), "{warned}");
 }
 
 #[test]
