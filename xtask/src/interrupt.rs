@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_are_passed_on_and_left_overs_ended() {
+    fn exit_codes_are_passed_on_and_remaining_processes_are_ended() {
         let mut interrupts = Interrupts::listen().unwrap();
         assert_eq!(interrupts.run(shell("exit 7")).unwrap(), 7);
         assert_eq!(interrupts.run(shell("kill -9 $$")).unwrap(), 137);

@@ -56,7 +56,7 @@ enum Command {
     },
     /// Run the fuzz targets under libFuzzer, guided by coverage
     ///
-    /// Every reader of strangers' bytes is a target (crates/fuzz). A finding is a crash, an input that takes over 10 s,
+    /// Every parser of untrusted bytes is a target (crates/fuzz). A finding is a crash, an input that takes over 10 s,
     /// or the use of more than 600 MiB of memory. The tests run each target for a moment as well.
     Fuzz(fuzz::Options),
     /// Measure how many real bounces are understood; lists the others, except those that are held out

@@ -284,7 +284,7 @@ mod tests {
         let share = answer_writer.reserve(SERVER_1, 3 * MIB).await.unwrap().unwrap();
         assert_eq!(free(&answer_writer), 9 * MIB);
         let mut body = answer_writer.write_reserved(Box::new(text()), share).await.unwrap();
-        assert_eq!(free(&answer_writer), 11 * MIB, "its source values are freed");
+        assert_eq!(free(&answer_writer), 11 * MIB, "of the answer, only its text still counts");
         assert_eq!(body.size_hint().exact(), Some(MIB as u64));
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!((first.len(), free(&answer_writer)), (SEGMENT_BYTES, 11 * MIB));
@@ -345,7 +345,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_answers_are_written_on_another_thread() {
-        /// Serialises as `true` on any other thread than this one.
+        /// Serialises as `true` on any thread but the one with this id.
         struct IsOtherThread(ThreadId);
         impl Serialize for IsOtherThread {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

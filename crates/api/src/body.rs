@@ -277,7 +277,7 @@ mod tests {
     }
 
     /// Body of unknown length that sends `arriving` bytes and then stalls.
-    fn endless(arriving: usize) -> Body {
+    fn unannounced(arriving: usize) -> Body {
         let pieces = std::iter::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![0; PIECE_BYTES])));
         Body::from_stream(stream::iter(pieces.take(arriving / PIECE_BYTES)).chain(stream::pending()))
     }
@@ -340,7 +340,7 @@ mod tests {
     async fn small_bodies_do_not_wait_for_large_ones() {
         let body_reader = new_body_reader(8 * MIB);
         let mut large = Vec::new();
-        for body in [announced(8 * MIB, 3 * MIB), announced(8 * MIB, 3 * MIB), endless(3 * MIB)] {
+        for body in [announced(8 * MIB, 3 * MIB), announced(8 * MIB, 3 * MIB), unannounced(3 * MIB)] {
             large.push(Box::pin(body_reader.read(SERVER_1, body)));
             assert!(large.last_mut().unwrap().now_or_never().is_none());
         }
@@ -377,7 +377,7 @@ mod tests {
     async fn a_body_that_stalls_or_takes_too_long_is_refused() {
         let body_reader = new_body_reader(MIB);
         let all = free(&body_reader);
-        for body in [announced(MIB, PIECE_BYTES), announced(10, 0), endless(PIECE_BYTES)] {
+        for body in [announced(MIB, PIECE_BYTES), announced(10, 0), unannounced(PIECE_BYTES)] {
             let refused = body_reader.read(SERVER_1, body).await.unwrap_err();
             let message = refused.reason.row().message.into_owned();
             assert_eq!(message, "Nothing more of the request body arrived for 20 seconds");

@@ -120,7 +120,7 @@ impl Boundary {
             }
             request.extensions_mut().insert(Arc::clone(access));
         }
-        without_trailing_slash(request.uri_mut());
+        remove_trailing_slashes(request.uri_mut());
         match mode {
             // No redirect if the client used TLS up to a trusted proxy: the redirect would loop.
             Mode::RedirectToHttps { port } if !peer.tls => redirect::answer(&request, port),
@@ -141,7 +141,7 @@ fn bad_request(request: &Request<Body>, message: &'static str) -> Response {
 }
 
 /// Removes slashes at the end of a path under `/api/`: some clients add one to the path of an endpoint.
-fn without_trailing_slash(uri: &mut Uri) {
+fn remove_trailing_slashes(uri: &mut Uri) {
     let path = uri.path();
     if !path.starts_with("/api/") || !path.ends_with('/') {
         return;
@@ -159,11 +159,12 @@ fn without_trailing_slash(uri: &mut Uri) {
     }
 }
 
-/// Beginnings of paths that continue with a token. Anybody who has the token can unsubscribe a recipient, read the
-/// records of a domain, or fill a request inspector.
+/// Beginnings of paths that continue with a token. Anybody who has the token can feign a click or an open, unsubscribe
+/// a recipient, read the records of a domain, or fill a request inspector.
 const TOKEN_PATH_PREFIXES: [&str; 5] = ["/c/", "/o/", "/u/", "/dns/", "/inspect/"];
 
-/// Cuts the token off a path. Queries, which have the tokens of invitations and resets, are not logged at all.
+/// Path for the log: without its token, and cut to `LOGGED_PATH_CHARS_MAX`. Queries, which have the tokens of
+/// invitations and resets, are not logged at all.
 fn logged_path(path: &str) -> &str {
     if let Some(prefix) = TOKEN_PATH_PREFIXES.into_iter().find(|prefix| path.starts_with(prefix)) {
         return prefix;
@@ -244,7 +245,7 @@ mod tests {
             ("/", "/"),
         ] {
             let mut uri: Uri = requested.parse().unwrap();
-            without_trailing_slash(&mut uri);
+            remove_trailing_slashes(&mut uri);
             assert_eq!(uri, expected);
         }
     }

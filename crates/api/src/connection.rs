@@ -137,12 +137,12 @@ impl Connections {
                         continue;
                     }
                     // The other streams of an HTTP/2 connection may finish first, for up to `LAST_ANSWER_TIME_MAX`.
-                    let cut_off_at = *cut_off_at.get_or_insert_with(|| {
+                    let deadline = *cut_off_at.get_or_insert_with(|| {
                         connection.as_mut().graceful_shutdown();
                         Instant::now() + LAST_ANSWER_TIME_MAX
                     });
                     let has_others = activity.is_busy() || !unsent_answers.has_only_stalled(stall_max);
-                    if !has_others || Instant::now() >= cut_off_at {
+                    if !has_others || Instant::now() >= deadline {
                         tracing::info!("connection closed: the client does not read its response");
                         return;
                     }

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_limits_and_cursors_are_refused() {
+    fn invalid_limits_and_cursors_are_refused() {
         for limit in ["0", "-1", "501", "18446744073709551615"] {
             assert_eq!(read(&format!(r#"{{"limit": {limit}}}"#)).2, ["`limit` should be from 1 to 500"]);
         }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_form_field_holds_the_json() {
+    async fn the_json_is_read_from_the_form_field_params() {
         let form = "APPLICATION/x-www-form-urlencoded; charset=utf-8";
         assert_eq!(
             read_request("POST", "/", form, "a=1&params=%7B%22id%22%3A+1%7D").await.unwrap(),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_multipart_field_holds_the_json() {
+    async fn the_json_is_read_from_the_multipart_field_params() {
         let form = "multipart/form-data; boundary=xx";
         let body = "--xx\r\nContent-Disposition: form-data; name=\"other\"\r\n\r\n1\r\n\
                     --xx\r\nContent-Disposition: form-data; name=\"params\"\r\n\r\n{\"id\": 1}\r\n--xx--\r\n";

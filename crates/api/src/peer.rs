@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_in_front_of_a_trusted_proxy_counts() {
+    fn tls_between_client_and_trusted_proxy_counts() {
         assert!(resolved("fd00::1", &["198.51.100.7"], Some("HTTPS")).1);
         assert!(!resolved("fd00::1", &["198.51.100.7"], Some("https, http")).1);
         assert!(!resolved("fd00::1", &["198.51.100.7"], None).1);

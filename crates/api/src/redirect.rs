@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn host_path_and_query_are_kept_and_the_port_is_ours() {
+    fn host_path_and_query_are_kept_and_the_port_is_that_of_the_https_listener() {
         let at = |host, port| location_of(host, "/api/v1/send/message?a=b%20c", port);
         assert_eq!(
             at("mail.example.com", 443).unwrap(),

@@ -38,7 +38,7 @@ impl RequestInfo {
     }
 }
 
-/// Fields that an answer adds to its request's log line, kept in its extensions.
+/// Fields that an answer adds to the log line of its request, kept in the extensions of the answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogFields {
     pub(crate) code: &'static str,

@@ -1,5 +1,5 @@
-//! Table of the routes. `dev/` has those of the dev inbox and Mailpit's API, and of `postroad dev`: start page, DNS
-//! server.
+//! Table of the routes. `dev/` has the routes of the dev inbox and Mailpit's API, and of the start page and DNS server
+//! of `postroad dev`.
 
 use std::sync::Arc;
 

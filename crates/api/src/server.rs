@@ -1,7 +1,8 @@
 //! HTTP listener and its connections.
 //!
 //! On failure: a failed accept is logged, and the loop continues after a pause. If the peer was gone before its
-//! connection was accepted, the loop continues at once, without a log line. A failing connection ends alone.
+//! connection was accepted, the loop continues at once, without a log line. A connection that fails
+//! does not affect others.
 
 use std::io;
 use std::sync::Arc;

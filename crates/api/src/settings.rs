@@ -33,8 +33,8 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimits {
     pub tls_handshake: Duration,
-    /// Time for the headers of a request: from connecting for the first request, from their first byte for later
-    /// requests.
+    /// Time for the headers of a request. For the first request it begins with the connection, for later
+    /// requests with the first byte of their headers.
     pub request_head: Duration,
     /// Time between two requests on one connection, including the headers of the second request.
     pub idle: Duration,

@@ -26,7 +26,7 @@ pub(crate) struct UnsentAnswers {
 struct AnswerTimes {
     /// Number of the latest answer.
     last_number: u64,
-    /// By the number of the answer.
+    /// When hyper last asked for a piece of each answer, by the number of the answer.
     taken_at: HashMap<u64, Instant>,
 }
 

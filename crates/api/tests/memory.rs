@@ -58,7 +58,7 @@ struct Test {
 impl Test {
     async fn start(service: Service) -> Self {
         let mut test = Self { service, excesses: Vec::new() };
-        // The first sends fill caches that stay; they are small.
+        // The first sends fill small caches that stay.
         for text in ["hello", &random_text(REQUEST_BYTES / 10, "\n"), "hello"] {
             test.send("warm-up", "plain_body", text).await;
         }

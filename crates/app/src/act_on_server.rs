@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn scheduled_mail_of_a_suspended_server_can_be_cancelled_but_not_sent() {
+    async fn mail_of_a_suspended_server_can_be_cancelled_but_neither_rescheduled_nor_sent() {
         let folder = tempfile::TempDir::new().unwrap();
         let settings = Settings::small(Database::Sqlite(folder.path().join("postroad.db")));
         let role = Role::Node { identity: "test".into() };

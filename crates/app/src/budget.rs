@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn many_keys_share_one_budget_and_unused_bytes_go_back() {
+    fn many_keys_share_the_total_budget_and_unused_bytes_return_to_it() {
         let now = Instant::now();
         let budget = Budget::new(LIMITS, now);
         let taken: Vec<Reservation<u32>> =

@@ -72,7 +72,7 @@ pub struct DevSetup {
     pub api_secret: String,
     pub account_api_key: String,
     pub operator_api_key: String,
-    /// Link that signs in to the portal, several times, within 30 days.
+    /// Link that signs in to the portal; it works several times, for 30 days.
     pub sign_in_url: String,
     pub domain: DomainName,
     pub server_name: String,

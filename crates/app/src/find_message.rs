@@ -13,7 +13,8 @@ use crate::{App, Caller};
 pub enum MessageDetail {
     /// Only id and token.
     Summary,
-    /// The message with its status and details, but not its bytes. The bytes are read once memory for them is reserved.
+    /// The message with its status and details, but not its bytes. The bytes are read later, after memory for them was
+    /// reserved.
     Record,
 }
 

@@ -119,7 +119,6 @@ impl App {
     /// all steps, even if some fail.
     pub async fn run_housekeeping(&self) -> Result<(), FailedSteps> {
         let (store, mut round) = (&self.inner.store, Round::default());
-        let begun_before = self.window_start();
         round.record("last uses", self.store_last_uses().await);
         let purge = || store.purge_idempotency_keys(PURGED_ROWS_MAX);
         round.record("idempotency keys", repeat_while_full(purge, PURGED_ROWS_MAX).await);
@@ -136,7 +135,8 @@ impl App {
         round.record("mail of deleted servers", repeat_while_full(cancel, CANCELLED_MESSAGES_MAX).await);
         let purge = || store.purge_user_sessions(PURGED_ROWS_MAX);
         round.record("sessions", repeat_while_full(purge, PURGED_ROWS_MAX).await);
-        let purge = || store.purge_attempts(begun_before, PURGED_ROWS_MAX);
+        let window_start = self.window_start();
+        let purge = || store.purge_attempts(window_start, PURGED_ROWS_MAX);
         round.record("counts of attempts", repeat_while_full(purge, PURGED_ROWS_MAX).await);
         for _ in 0..PURGE_STEPS_MAX {
             if round.record("rows of deleted servers", store.purge_deleted(self.links_until()).await)

@@ -48,8 +48,8 @@ impl App {
         checked.map_err(|error| AccountRefusal::Refused(crate::Refusal::Internal(error.to_string())))
     }
 
-    /// Permission check of operations on the whole installation. Public for pages without an operation in `app` that
-    /// checks it, such as the inbox of `postroad dev`.
+    /// Permission check of operations on the whole installation. Public for pages that call no function of `app` with
+    /// this check, such as the inbox of `postroad dev`.
     pub fn permit_operator(&self, by: &Requester, operation: Operation) -> Result<(), AccountRefusal> {
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)
     }

@@ -69,7 +69,7 @@ pub use log_in::{LoginFailure, Submitter};
 pub use nodes::{CERTIFICATE_WARNING_TIME, certificate_problem};
 pub use postroad_mail::{
     AttachmentView, Correspondents, Extracted, MessageView, NamedAddress, correspondents, extract,
-    visible_text, without_loaders,
+    visible_text, without_loading_elements,
 };
 pub use recent_events::EventSelection;
 pub use refusal::{AddressList, FieldProblem, Refusal};
@@ -242,7 +242,7 @@ struct Inner {
     used_sessions: housekeeping::LastUses<UserSessionId>,
     /// Permits to put password-reset mails into the queue.
     reset_mail_permits: Arc<tokio::sync::Semaphore>,
-    /// Sender of mails to people.
+    /// Sender of mail to people who use the portal.
     notices_from: Option<EmailAddress>,
     /// Counts of returned mail.
     return_counters: returns::ReturnCounters,

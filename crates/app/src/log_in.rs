@@ -34,7 +34,7 @@ pub enum LoginFailure {
         delay: Duration,
         shut_out: bool,
     },
-    /// No credential is bound to a network of the client's IP address, or `postroad dev` has no key yet.
+    /// No credential is bound to a network that contains the client's IP address, or `postroad dev` has no key yet.
     NetworkUnknown,
     Suspended,
     /// The credential is valid, but not for sending.

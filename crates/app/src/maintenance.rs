@@ -21,7 +21,7 @@ impl App {
         Ok(on)
     }
 
-    /// Sets maintenance mode for the command line.
+    /// Sets maintenance mode, for the operator at the command line.
     pub async fn set_maintenance(&self, on: bool) -> Result<(), StoreError> {
         self.store_maintenance(&Requester::command_line(), on).await
     }

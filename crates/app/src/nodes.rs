@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_problem_is_reported_two_weeks_before_expiry_and_for_unread_or_unreadable_files() {
+    fn a_certificate_problem_is_reported_two_weeks_before_expiry_and_for_replaced_or_unreadable_files() {
         let now = Timestamp::from_micros(1_794_711_600_000_000);
         let problem_text = |note: &CertificateNote| certificate_problem(note, now).unwrap_or_default();
         let ends = |days: u64| CertificateNote {

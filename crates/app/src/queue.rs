@@ -27,7 +27,7 @@ pub struct GateRequest {
 
 #[boxed_futures]
 impl App {
-    /// Waiting messages of the caller's server in the order they are due, to one domain or to all, and whether there
+    /// Waiting messages of the caller's server to one domain or to all, in the order they are due, and whether there
     /// are more.
     pub async fn list_queue_as(
         &self,
@@ -58,8 +58,8 @@ impl App {
         self.inner.store.count_queue_of_server(caller.server_id).await
     }
 
-    /// Gates that may affect the caller's mail from the pool that its server uses by default. Gates on single addresses
-    /// and paths are left out; `list_all_gates` shows them to the operator.
+    /// Gates that may affect mail of the caller's server from its default pool. Gates on single addresses and paths are
+    /// left out; `list_all_gates` shows them to the operator.
     pub async fn list_gates_as(&self, caller: &Caller) -> Result<Vec<Gate>, StoreError> {
         let mut gates = self.inner.store.list_gates().await?;
         if gates.is_empty() {

@@ -1,8 +1,8 @@
 //! Retention periods, and the task that deletes older data: a few rows at a time with pauses, so that sending
 //! is not affected. Data that is still to be delivered, counted or posted to a webhook is never deleted.
 //!
-//! A failed step is repeated in the next run. The other steps still run, but messages and sends stay if data that they
-//! lead to could not be deleted.
+//! A failed step is repeated in the next run. The other steps still run. But messages and sends stay if some of their
+//! other data could not be deleted, because that data is found through them.
 
 use std::time::Duration;
 
@@ -135,8 +135,8 @@ impl App {
         removed: &mut Vec<(&'static str, u64)>,
     ) {
         let retention = &self.inner.retention;
-        let messages = retention.first_id_kept(now, retention.messages);
-        let of_messages = |period| retention.first_id_kept(now, period).max(messages);
+        let first_message = retention.first_id_kept(now, retention.messages);
+        let of_messages = |period| retention.first_id_kept(now, period).max(first_message);
         let mut has_failed = false;
         // Messages are deleted after their events: messages that still have events stay.
         for (which, name, before) in [
@@ -144,8 +144,8 @@ impl App {
             (OldRows::Transcripts, "transcripts", of_messages(retention.attempts)),
             (OldRows::Deliveries, "deliveries", of_messages(retention.attempts)),
             (OldRows::Events, "events", retention.first_id_kept(now, retention.events)),
-            (OldRows::EventsOfMessages, "events of messages", messages),
-            (OldRows::Messages, "messages", messages),
+            (OldRows::EventsOfMessages, "events of messages", first_message),
+            (OldRows::Messages, "messages", first_message),
             (OldRows::Sends, "sends", retention.first_id_kept(now.minus(SEND_SPREAD), retention.messages)),
             (
                 OldRows::WebhookAttempts,
@@ -153,7 +153,7 @@ impl App {
                 retention.first_id_kept(now, retention.webhook_attempts),
             ),
         ] {
-            // Messages and sends lead to their other data, so they stay if deleting some of that data failed.
+            // Other data is found through its message and send, so both stay if deleting some of that data failed.
             let is_needed = has_failed && matches!(which, OldRows::Messages | OldRows::Sends);
             if before > 0 && !is_needed {
                 let rows = round.record(name, self.remove_before(which, before).await);

@@ -1,5 +1,5 @@
 //! Encrypts secrets for the store: AES-256-GCM under a key that is not in the database, so that a copy of the database
-//! alone does not reveal them. Also derives tokens from that key.
+//! alone reveals no secret. Also derives tokens from that key.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use rand::RngCore as _;
 /// First byte of a sealed secret: the version of its format.
 const FORMAT_VERSION: u8 = 1;
 const KEY_ID_BYTES: usize = 4;
-/// Length of format, key id and nonce, which precede the ciphertext.
+/// Length of format version, key id and nonce, which precede the ciphertext.
 const HEAD_BYTES: usize = 1 + KEY_ID_BYTES + NONCE_LEN;
 
 /// The key that secrets are sealed with.

@@ -95,7 +95,7 @@ pub(crate) fn ceiling_problem((ceiling, owner): (Ceiling, SetBy)) -> FieldProble
 
 pub(crate) fn check(
     request: ServerChangeRequest,
-    kept: &Retention,
+    installation: &Retention,
 ) -> Result<ServerChange, Vec<FieldProblem>> {
     let mut problems = Vec::new();
     let mut problem = |pointer: &str, message: &str| problems.push(FieldProblem::new(pointer, message));
@@ -115,8 +115,9 @@ pub(crate) fn check(
             problem("/hourly_limit", "`hourly_limit` should be from 0 to 4294967295, or `none`");
             Change::Keep
         });
-    let bodies_days = check_days("bodies_days", request.bodies_days, kept.bodies, &mut problem);
-    let messages_days = check_days("messages_days", request.messages_days, kept.messages, &mut problem);
+    let bodies_days = check_days("bodies_days", request.bodies_days, installation.bodies, &mut problem);
+    let messages_days =
+        check_days("messages_days", request.messages_days, installation.messages, &mut problem);
     let hosts = request.track_excluded_hosts.map(|hosts| check_hosts(&hosts, &mut problem));
     if !problems.is_empty() {
         return Err(problems);
@@ -139,11 +140,11 @@ pub(crate) fn check(
 pub(crate) fn check_days(
     name: &str,
     request: Change<i64>,
-    kept: Option<Duration>,
+    period_max: Option<Duration>,
     problem: &mut impl FnMut(&str, &str),
 ) -> Change<u32> {
     let days_max =
-        kept.map_or(RETENTION_DAYS_MAX, |kept| (kept.as_secs() / DAY_SECS).min(RETENTION_DAYS_MAX));
+        period_max.map_or(RETENTION_DAYS_MAX, |max| (max.as_secs() / DAY_SECS).min(RETENTION_DAYS_MAX));
     let fits = |days: i64| u32::try_from(days).ok().filter(|days| u64::from(*days) <= days_max);
     request.and_then(fits).unwrap_or_else(|| {
         let message = format!("`retention/{name}` should be from 0 to {days_max}, or `none`");
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requested_values_are_checked_and_others_stay() {
+    fn requested_settings_are_checked_and_the_others_stay() {
         let check = |request| check(request, &Retention::default());
         assert_eq!(check(ServerChangeRequest::default()), Ok(ServerChange::default()));
         let request = ServerChangeRequest {

@@ -355,7 +355,7 @@ fn every_template_ends_within_seconds() {
 }
 
 #[test]
-fn sums_are_of_numbers() {
+fn only_numbers_are_summed() {
     let values = json!({"rows": [{"p": {"n": 1}}, {"p": {"n": 2.5}}], "gaps": [{"n": 1}, {}], "words": ["a", "b"], "empty": [], "name": "x"});
     for (source, expected) in [
         ("{{ rows|sum(attribute='p.n') }} {{ rows|sum('p.n', 10) }} {{ empty|sum }}", "3.5 13.5 0"),
@@ -429,7 +429,7 @@ fn a_subject_is_one_line_whatever_a_variable_brings() {
 }
 
 #[test]
-fn languages_fall_back_text_by_text() {
+fn each_text_that_a_language_lacks_falls_back_by_itself() {
     let mut content = content("<p>Hello {{ n|number }}</p>");
     let texts = |subject: Option<&str>, html: Option<&str>| TemplateTexts {
         subject: subject.map(Into::into),

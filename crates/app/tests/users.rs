@@ -137,8 +137,8 @@ both_engines! {
     codes_of_an_app_work_once_and_so_do_recovery_codes,
     a_link_by_mail_sets_a_new_password_once,
     an_invitation_makes_a_person_of_its_role,
-    invitations_by_mail_are_limited_except_the_operators,
-    an_invitation_whose_mail_was_not_stored_is_mailed_by_the_repetition,
+    invitations_by_mail_are_limited_except_those_of_the_operator,
+    an_invitation_whose_mail_was_not_stored_is_mailed_when_the_call_is_repeated,
     nobody_grants_more_rights_than_their_own,
     the_first_person_is_created_with_the_set_up_link,
 }
@@ -301,24 +301,27 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     let stored = fixture.store.find_user(person.user.id).await.unwrap().unwrap();
     assert!(stored.totp_seed.is_some_and(|seed| seed.len() > 20), "the seed is stored sealed");
 
-    let step = async |code: &str| {
+    let sign_in_with = async |code: &str| {
         let Ok(SignInOutcome::NeedsCode { token }) = fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await
         else {
             panic!("a code is needed");
         };
         app.sign_in_with_code(&token, code, &visitor("192.0.2.1")).await.map(|session| (session, token))
     };
-    assert!(matches!(step(&first_code).await, Err(UserRefusal::WrongCode)), "used when it was set up");
+    assert!(
+        matches!(sign_in_with(&first_code).await, Err(UserRefusal::WrongCode)),
+        "used when it was set up"
+    );
     fixture.clock.advance(Duration::from_secs(30));
     let next = totp_code(&proposed.secret, now());
-    let (session, token) = step(&next).await.unwrap();
+    let (session, token) = sign_in_with(&next).await.unwrap();
     assert!(app.find_session(&session.token, usual_address()).await.unwrap().is_some());
-    assert!(matches!(step(&next).await, Err(UserRefusal::WrongCode)), "a code is taken once");
+    assert!(matches!(sign_in_with(&next).await, Err(UserRefusal::WrongCode)), "a code is taken once");
     let again = app.sign_in_with_code(&token, &next, &visitor("192.0.2.1")).await;
     assert!(matches!(again, Err(UserRefusal::CodeTooLate)), "and so is the token of the first step");
     let spaced = format!("{} {}", &recovery[0][..6], &recovery[0][6..].to_uppercase());
-    step(&spaced).await.unwrap();
-    assert!(matches!(step(&recovery[0]).await, Err(UserRefusal::WrongCode)));
+    sign_in_with(&spaced).await.unwrap();
+    assert!(matches!(sign_in_with(&recovery[0]).await, Err(UserRefusal::WrongCode)));
     assert_eq!(app.count_recovery_codes(&person).await.unwrap(), 9);
 
     // Wrong codes count as attempts.
@@ -339,7 +342,7 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     fixture.clock.advance(Duration::from_mins(16));
     // A person who knows the code is not locked out by signing in often.
     for code in &recovery[2..8] {
-        step(code).await.unwrap();
+        sign_in_with(code).await.unwrap();
     }
     app.disable_totp(&person, &recovery[1]).await.unwrap();
     assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Ok(SignInOutcome::Done(_))));
@@ -482,7 +485,7 @@ fn invite(email: &str, role: UserRole) -> InvitationRequest {
     }
 }
 
-async fn invitations_by_mail_are_limited_except_the_operators(fixture: Fixture) {
+async fn invitations_by_mail_are_limited_except_those_of_the_operator(fixture: Fixture) {
     let app = &fixture.app;
     fixture.create_person(ANNA, UserRole::Owner).await;
     let by = fixture.signed_in(ANNA).await.requester();
@@ -512,7 +515,7 @@ async fn invitations_by_mail_are_limited_except_the_operators(fixture: Fixture) 
     app.invite_user(&by, bob).await.unwrap();
 }
 
-async fn an_invitation_whose_mail_was_not_stored_is_mailed_by_the_repetition(fixture: Fixture) {
+async fn an_invitation_whose_mail_was_not_stored_is_mailed_when_the_call_is_repeated(fixture: Fixture) {
     let app = &fixture.app;
     fixture.create_person(ANNA, UserRole::Owner).await;
     let by = fixture.signed_in(ANNA).await.requester();

@@ -1,4 +1,4 @@
-//! Benchmark of accepting.
+//! Benchmark of accepting messages.
 //!
 //! Measures rates by number of callers: of the store alone, and through the HTTP port with single sends and with
 //! batches. Also measures latencies at 1,000 messages a second, with other mail servers for comparison. Nothing is
@@ -31,12 +31,12 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
         for kind in bench.kinds(|_| true) {
             eprintln!("{RATE}/s over SMTP · {} · run {round} of {}", kind.name(), bench.rounds);
             let work = format!("accept only, SMTP, {RATE}/s");
-            report.add(&work, kind.name(), at_rate(bench, kind, Protocol::Smtp).await?);
+            report.add(&work, kind.name(), measure_at_rate(bench, kind, Protocol::Smtp).await?);
         }
         for kind in bench.kinds(Kind::is_ours) {
             eprintln!("{RATE}/s over HTTP · {} · run {round} of {}", kind.name(), bench.rounds);
             let work = format!("accept only, HTTP, {RATE}/s");
-            report.add(&work, kind.name(), at_rate(bench, kind, Protocol::Http).await?);
+            report.add(&work, kind.name(), measure_at_rate(bench, kind, Protocol::Http).await?);
         }
     }
     for kind in bench.kinds(Kind::is_ours) {
@@ -51,7 +51,7 @@ enum Protocol {
     Http,
 }
 
-async fn at_rate(bench: &Bench, kind: Kind, protocol: Protocol) -> anyhow::Result<Figures> {
+async fn measure_at_rate(bench: &Bench, kind: Kind, protocol: Protocol) -> anyhow::Result<Figures> {
     let sink = Sink::start()?;
     let system = bench.systems.start(kind, Setup { sink_port: sink.port(), dkim: false, holds: true })?;
     let accept = async |messages: usize| {
@@ -105,10 +105,10 @@ async fn measure_levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyho
     add_levels(report, "accept through HTTP, inbox behind it", kind, &output(&mut http).await?);
 
     eprintln!("accepting batches beside another server's single sends · {}", kind.name());
-    let beside = create_other_server(&bench.program("postroad"), &data_dir, &envs).await?;
+    let other_key = create_other_server(&bench.program("postroad"), &data_dir, &envs).await?;
     let mut batches = Command::new(bench.program("http_bench"));
     batches.args(["--url", text("url"), "--key", text("api_key"), "--seconds", LEVEL_SECONDS]);
-    batches.args(["--batch", BATCH_MESSAGES, "--beside", &beside, "--beside-from", OTHER_SENDER]);
+    batches.args(["--batch", BATCH_MESSAGES, "--beside", &other_key, "--beside-from", OTHER_SENDER]);
     let table = output(&mut batches).await?;
     let (mut of_batches, mut of_singles) = (String::new(), String::new());
     split_levels(&table, &mut of_batches, &mut of_singles);
@@ -118,8 +118,8 @@ async fn measure_levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyho
     Ok(())
 }
 
-/// Splits the output of `http_bench --beside`: lines of the load, and the line of the other server, which follows each
-/// line with the number of callers.
+/// Splits the output of `http_bench --beside` into lines of the load and lines of the other server. Each line of the
+/// other server follows a line `beside N callers:`.
 fn split_levels(table: &str, of_load: &mut String, of_others: &mut String) {
     let mut beside = None;
     for line in table.lines() {
@@ -158,9 +158,9 @@ async fn create_other_server(
     admin(&["server", "create", "other", "--account", "Other"]).await?;
     admin(&["domain", "create", domain, "--server", "other"]).await?;
     admin(&["domain", "set-verified", domain, "--server", "other"]).await?;
-    let made = admin(&["key", "create", "--server", "other"]).await?;
-    let made: serde_json::Value = serde_json::from_str(&made)?;
-    made["api_key"].as_str().map(str::to_owned).context("the new key")
+    let created = admin(&["key", "create", "--server", "other"]).await?;
+    let created: serde_json::Value = serde_json::from_str(&created)?;
+    created["api_key"].as_str().map(str::to_owned).context("the new key")
 }
 
 async fn output(command: &mut Command) -> anyhow::Result<String> {
@@ -169,7 +169,7 @@ async fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Adds lines of `callers rate p50 p99 …` that follow a heading.
+/// Adds the figures of lines `callers rate p50 p99 …` to the report. Other lines, such as the heading, are skipped.
 fn add_levels(report: &mut Report, work: &str, kind: Kind, table: &str) {
     for line in table.lines() {
         let numbers: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();

@@ -73,7 +73,7 @@ struct Filled {
     operator_key: String,
     account_key: String,
     account: Value,
-    /// Another account, for new servers: the number of servers of the first stays the same.
+    /// Another account, for new servers, so that the number of servers of `account` stays the same.
     other_account: Value,
     servers: Vec<FilledServer>,
 }

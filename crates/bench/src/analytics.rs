@@ -1,4 +1,4 @@
-//! Benchmark of charts over ten million counted events of one server in 32 days, over HTTP; SQLite.
+//! Benchmark of charts over ten million counted events of one server in 32 days, on SQLite and over HTTP.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Benchmark of growth, on one installation: the cost of a message after 1, 10 and 100 times the messages of a run were
-//! stored, and then while a backlog of scheduled messages waits.
+//! Benchmark of growth, on one installation: the cost of a message after 1, 10 and 100 times as many messages as a run
+//! sends were stored, and then while a backlog of scheduled messages waits.
 
 use std::time::{Duration, Instant};
 

@@ -11,13 +11,13 @@ use super::Bench;
 use super::report::Report;
 use super::systems::Kind;
 
-const HELD: usize = 100_000;
-const BATCH: usize = 500;
-const ACCEPT_EVERY: Duration = Duration::from_millis(10);
+const HELD_MESSAGES: usize = 100_000;
+const BATCH_MESSAGES: usize = 500;
+const PAUSE_BETWEEN_SENDS: Duration = Duration::from_millis(10);
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     for kind in bench.kinds(Kind::is_ours) {
-        eprintln!("{HELD} held messages in one call · {}", kind.name());
+        eprintln!("{HELD_MESSAGES} held messages in one call · {}", kind.name());
         let folder = tempfile::TempDir::new()?;
         let database = if kind == Kind::PostroadOnPostgres { bench.database() } else { None };
         let envs: Vec<_> = database.iter().map(|database| ("POSTROAD_DATABASE", database.url())).collect();
@@ -31,7 +31,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
         caller.fill().await?;
         caller.set_mode("live").await?;
         let figures = caller.cancel_all().await?;
-        report.add(&format!("cancel {HELD} held messages by one call"), kind.name(), figures);
+        report.add(&format!("cancel {HELD_MESSAGES} held messages by one call"), kind.name(), figures);
     }
     Ok(())
 }
@@ -61,8 +61,8 @@ impl Caller {
 
     async fn fill(&self) -> anyhow::Result<()> {
         let defaults = json!({"from": "shop@example.test", "subject": "Your order", "plain_body": "x"});
-        for first in (0..HELD).step_by(BATCH) {
-            let messages: Vec<Value> = (first..first + BATCH)
+        for first in (0..HELD_MESSAGES).step_by(BATCH_MESSAGES) {
+            let messages: Vec<Value> = (first..first + BATCH_MESSAGES)
                 .map(|number| json!({"to": [format!("u{number}@example.com")]}))
                 .collect();
             self.call("send/batch", &json!({"defaults": defaults, "messages": messages})).await?;
@@ -85,16 +85,16 @@ impl Caller {
             if job["state"] != "running" {
                 break job;
             }
-            tokio::time::sleep(ACCEPT_EVERY).await;
+            tokio::time::sleep(PAUSE_BETWEEN_SENDS).await;
         };
         let took = begun.elapsed().as_secs_f64();
-        ensure!(job["state"] == "done" && job["done"] == HELD && job["failed"] == 0, "{job}");
+        ensure!(job["state"] == "done" && job["done"] == HELD_MESSAGES && job["failed"] == 0, "{job}");
         accepts.sort_unstable_by(f64::total_cmp);
         let at = |share: usize| accepts[(accepts.len() - 1) * share / 100];
         Ok(vec![
             ("answer_ms", answered.as_secs_f64() * 1e3),
             ("job_s", took),
-            ("messages_per_second", HELD as f64 / took),
+            ("messages_per_second", HELD_MESSAGES as f64 / took),
             ("accept_p50_ms", at(50)),
             ("accept_p99_ms", at(99)),
         ])

@@ -1,5 +1,5 @@
-//! Benchmark of `cargo xtask bench`: measures Postroad and its peers, Postfix and Haraka, in one run on one machine,
-//! where they do the same work.
+//! Benchmark of `cargo xtask bench`: measures Postroad on one machine. For work that its peers Postfix and Haraka can
+//! do as well, measures them in the same run.
 //!
 //! Each part adds its figures to one report, printed as tables and written as JSON. The programs that parts start
 //! (`postroad` and the load generators of `bin/`) are in the same folder as this program: `cargo xtask bench` builds
@@ -84,7 +84,7 @@ enum Part {
     Latency,
     /// A million messages that are due and suspended: memory, start, and latency of a fresh message
     Backlog,
-    /// The same work after a hundred times as many messages were stored, then while scheduled messages wait
+    /// SMTP in and out after up to 100 times the messages of a run were stored, then while scheduled messages wait
     Growth,
     /// Deliveries of webhooks a second
     Webhooks,

@@ -8,7 +8,8 @@ use super::Bench;
 use super::report::Report;
 use postroad_test_programs::install;
 
-const SECONDS: f64 = 0.5;
+/// Shortest run that counts.
+const RUN_SECONDS_MIN: f64 = 0.5;
 /// Iterations of two runs, whose difference excludes the setup.
 const COUNTED: [u64; 2] = [20, 60];
 
@@ -25,7 +26,7 @@ pub(super) async fn measure(
         eprintln!("micro · {name}");
         let mut iterations = 1_u64;
         // Increase until a run is long enough to measure.
-        while seconds(bench, name, iterations).await? < SECONDS {
+        while seconds(bench, name, iterations).await? < RUN_SECONDS_MIN {
             iterations *= 4;
         }
         let instructions = if with_instructions { Some(instructions(bench, name).await?) } else { None };

@@ -58,8 +58,8 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
         for round in 1..=bench.rounds {
             for kind in bench.kinds(|kind| work.is_done_by(kind)) {
                 eprintln!("{} · {} · run {round} of {}", work.name(), kind.name(), bench.rounds);
-                let figure = run(bench, kind, work).await?;
-                report.add(&work.name(), kind.name(), figure);
+                let figures = run(bench, kind, work).await?;
+                report.add(&work.name(), kind.name(), figures);
             }
         }
     }

@@ -1,5 +1,6 @@
-//! Benchmark of the portal's pages over many messages of one server, over HTTP; SQLite. Fails if a page takes 100 ms or
-//! more (p99), or if a first visit transfers 100 kB or more: the page uncompressed, and its assets compressed.
+//! Benchmark of the portal's pages over many messages of one server, on SQLite and over HTTP. Fails if a page takes
+//! 100 ms or more (p99), or if a first visit transfers 100 kB or more: the page uncompressed, and its assets
+//! compressed.
 
 use std::path::Path;
 use std::time::Instant;

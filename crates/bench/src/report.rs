@@ -51,7 +51,7 @@ impl Report {
                     medians(runs).into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
                 fields.insert("system".into(), json!(name));
                 fields.insert("runs".into(), json!(runs.len()));
-                if let Some(ratio) = work.ratio(runs) {
+                if let Some(ratio) = work.ratio_to_peer(runs) {
                     fields.insert("ratio_to_postfix".into(), json!(ratio));
                 }
                 for (field, figure) in [("rate_to_before", RATE), ("cpu_to_before", CPU)] {
@@ -80,7 +80,7 @@ impl Report {
 }
 
 impl Work {
-    fn ratio(&self, runs: &[Figures]) -> Option<f64> {
+    fn ratio_to_peer(&self, runs: &[Figures]) -> Option<f64> {
         let (_, peer) = self.systems.iter().find(|(name, _)| name == PEER)?;
         Some(rate(runs)? / rate(peer)?)
     }
@@ -98,7 +98,7 @@ impl Work {
         println!("\n{}", self.name);
         let Some((_, first)) = self.systems.first() else { return };
         let columns: Vec<&str> = medians(first).into_iter().map(|(name, _)| name).collect();
-        let has_ratio = self.ratio(first).is_some();
+        let has_ratio = self.ratio_to_peer(first).is_some();
         let heads = columns.iter().map(|name| format!(" {:>18}", name.replace('_', " ")));
         let last = if has_ratio { format!(" {:>10}", "× postfix") } else { String::new() };
         println!("{:>27}{}{last}", "", heads.collect::<String>());
@@ -107,7 +107,7 @@ impl Work {
                 let digits = if value.abs() < 10.0 { 2 } else { usize::from(value.abs() < 100.0) };
                 format!(" {value:>18.digits$}")
             });
-            let last = self.ratio(runs).map_or_else(String::new, |ratio| format!(" {ratio:>10.1}"));
+            let last = self.ratio_to_peer(runs).map_or_else(String::new, |ratio| format!(" {ratio:>10.1}"));
             println!("{name:>27}{}{last}", values.collect::<String>());
         }
         for (name, runs) in &self.systems {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
+/// The processes count as idle after this time in which they used at most a tenth of a core.
 const IDLE_FOR: Duration = Duration::from_millis(3_500);
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Clock ticks of /proc; Linux has used this value for decades.
@@ -53,14 +54,14 @@ impl Usage {
     /// Ends the measurement when the processes are idle, so that it includes deferred work such as counting events.
     pub(super) async fn end_when_idle(self) -> anyhow::Result<UsageTotals> {
         let deadline = Instant::now() + IDLE_WAIT_MAX;
-        let (mut last, mut idle_since) = (cpu(&self.roots)?, Instant::now());
+        let (mut last_cpu, mut idle_since) = (cpu(&self.roots)?, Instant::now());
         while idle_since.elapsed() < IDLE_FOR && Instant::now() < deadline {
             tokio::time::sleep(SAMPLE_EVERY).await;
-            let now = cpu(&self.roots)?;
-            if now.saturating_sub(last) > SAMPLE_EVERY / 10 {
+            let cpu_now = cpu(&self.roots)?;
+            if cpu_now.saturating_sub(last_cpu) > SAMPLE_EVERY / 10 {
                 idle_since = Instant::now();
             }
-            last = now;
+            last_cpu = cpu_now;
         }
         self.end()
     }

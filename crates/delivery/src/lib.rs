@@ -63,8 +63,9 @@ const STORING_TIME_MAX: Duration = Duration::from_secs(1);
 pub struct Identity {
     /// Key of the MAC in return paths.
     pub return_path_secret: [u8; 32],
-    /// Signs mail of domains without a working key, and mail to receivers with feedback loops by DKIM. It signs as the
-    /// installation's domain. Return paths are at `rp.` in front of that domain, unless the From domain has its own.
+    /// Signs as the installation's domain: mail whose From domain has no working key, and mail to receivers whose
+    /// feedback loops go by DKIM signatures. Return paths are at `rp.` in front of the installation's domain, unless
+    /// the From domain has its own.
     pub dkim: Signer,
 }
 

@@ -35,7 +35,7 @@ pub(crate) trait Policy: Send + Sync + 'static {
     fn take(&self, received: IncomingMessage) -> Reply;
 }
 
-/// Reply to RCPT.
+/// Reply to RCPT TO.
 pub(crate) enum RcptReply {
     Say(Reply),
     /// Sends no reply, and waits for the client to disconnect; for `SILENCE_MAX` at most.
@@ -179,7 +179,7 @@ impl Conversation {
                 }
                 Event::Dropped(_) | Event::Abandoned => self.message = None,
                 Event::Closed(_) => return Next::Close,
-                // Neither is offered, so the session refuses them by itself.
+                // Neither is offered: the session refuses both commands itself, so these events do not occur.
                 Event::StartTls | Event::Auth(_) => self.session.close(StandardReply::NotImplemented),
             }
         }

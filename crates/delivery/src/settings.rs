@@ -30,15 +30,15 @@ pub struct Settings {
     /// Longest wait for the final reply to a message. A short timeout causes duplicates.
     pub final_reply_timeout: Duration,
     pub connect_timeout: Duration,
-    /// While connections are scarce: longest time until a connected host accepts messages. The time for each of its
-    /// replies before the last bytes of a message, usually 3 s then, is never longer.
+    /// While connections are scarce: longest time until a connected host accepts messages. Each reply before the last
+    /// bytes of a message then usually gets 3 s, and never more than this.
     pub busy_greeting_timeout: Duration,
     /// Idle connections are closed after this long.
     pub idle_timeout: Duration,
     /// A connection takes no new messages after this long.
     pub connection_lifetime: Duration,
-    /// Maximum number of concurrent connections of this node to mail servers. Up to half as many more may only wait for
-    /// a final reply.
+    /// Maximum number of concurrent connections of this node to mail servers. Up to half as many more may be parked:
+    /// they only wait for a final reply.
     pub connections_max: u32,
     /// Whether messages are signed; off if a smart host signs.
     pub dkim: bool,

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_single_message_is_signed_after_one_of_another_servers_thousand() {
+    fn a_single_message_is_signed_after_one_of_the_thousand_of_another_server() {
         let key = DkimKey::generate_ed25519().unwrap();
         let domain = DomainName::parse("example.com").unwrap();
         let signer = Arc::new(Signer::ed25519("pr1", domain, key.private_pkcs8_der()).unwrap());

@@ -55,8 +55,8 @@ impl Mutator {
             }
             3 => input.truncate(end),
             4 => {
-                let digits = self.random.random::<u64>() >> self.random.random_range(0..64);
-                input.splice(start..end, digits.to_string().into_bytes());
+                let number = self.random.random::<u64>() >> self.random.random_range(0..64);
+                input.splice(start..end, number.to_string().into_bytes());
             }
             5 => {
                 if let Some(byte) = input.get_mut(start) {

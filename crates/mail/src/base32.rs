@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn written_text_is_read_back(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn decoding_reverses_encoding(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
         }
     }

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_who_writes_boundaries_into_the_text_gets_another_one() {
+    fn a_caller_who_writes_boundaries_into_the_text_gets_another_boundary() {
         // The stems that depend only on the Message-ID, which the caller chose.
         let guesses: Vec<String> = (0..=u8::MAX).map(|salt| boundary_stem(MESSAGE_ID, &[salt])).collect();
         let hostile = guesses.join("\r\n");
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_message_has_the_first_boundary() {
+    fn a_text_without_the_first_boundary_candidate_gets_that_candidate() {
         assert_eq!(stem_of("Hi", "<p>Hi</p>"), boundary_stem(MESSAGE_ID, &[0]));
     }
 }

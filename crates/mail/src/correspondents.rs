@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_decoded_and_groups_opened() {
+    fn names_are_decoded_and_groups_expanded() {
         let message = b"From: =?utf-8?q?J=C3=BCrgen?= <j@example.com>\r\nTo: a@example.net,\r\n \"Doe, Jane\" <b@example.net>\r\n\
             Cc: friends: c@example.net, d@example.net;\r\nReply-To: undisclosed-recipients:;\r\nTo: late@example.net\r\n\r\n";
         let named = |name: &str, address: &str| NamedAddress { name: name.into(), address: address.into() };

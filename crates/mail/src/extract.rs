@@ -129,17 +129,18 @@ fn codes_of_line(line: &str) -> Vec<(String, &str)> {
         c.is_alphanumeric() || matches!(c, '-' | '/' | ':' | '@' | '_' | '.' | '=' | '%' | '&' | '?')
     };
     let is_punctuation = |c: char| !c.is_alphanumeric();
+    // A word that may be the first of two groups of digits, with its position.
     let mut previous: Option<(usize, &str)> = None;
     for word in line.split(|c: char| !is_word_char(c)).map(|word| word.trim_matches(is_punctuation)) {
         let start = word.as_ptr().addr() - line.as_ptr().addr();
         let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        if let Some((before, first)) = previous
+        if let Some((first_start, first)) = previous
             && is_digits(word)
             && first.len() == word.len()
-            && line[before + first.len()..start] == *" "
+            && line[first_start + first.len()..start] == *" "
         {
             found.pop_if(|(_, written)| written.as_ptr() == first.as_ptr());
-            found.push((format!("{first}{word}"), &line[before..start + word.len()]));
+            found.push((format!("{first}{word}"), &line[first_start..start + word.len()]));
             previous = None;
             continue;
         }

@@ -1,5 +1,6 @@
 //! Headers that tell receivers who a complaint is about and where to send it: `Feedback-ID` (Google's feedback loop),
-//! `CFBL-Address` and `CFBL-Feedback-ID` (RFC 9477). All are signed; if the sender wrote one, ours is omitted.
+//! `CFBL-Address` and `CFBL-Feedback-ID` (RFC 9477). All are signed. If the sender wrote one of them, ours of the same
+//! name is omitted.
 
 use aws_lc_rs::hmac;
 use postroad_model::{AccountId, ServerId};

@@ -110,14 +110,14 @@ pub fn parse_message_id(text: &str) -> Option<String> {
     };
     let (left, right) = id.split_once('@')?;
     let is_atext = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~.".contains(&b);
-    let is_left = !left.is_empty() && left.bytes().all(is_atext);
+    let is_left_valid = !left.is_empty() && left.bytes().all(is_atext);
     let is_literal = |text: &str| {
         text.strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'))
             .is_some_and(|inner| inner.bytes().all(|b| is_atext(b) || b == b':'))
     };
-    let is_right = !right.is_empty() && (right.bytes().all(is_atext) || is_literal(right));
-    (id.len() <= BYTES_MAX && is_left && is_right).then(|| id.to_owned())
+    let is_right_valid = !right.is_empty() && (right.bytes().all(is_atext) || is_literal(right));
+    (id.len() <= BYTES_MAX && is_left_valid && is_right_valid).then(|| id.to_owned())
 }
 
 /// Whether `text` is a valid date (RFC 5322 3.3).

@@ -37,7 +37,7 @@ pub mod unsubscribe;
 mod varint;
 pub mod view;
 
-pub use address_list::{AddressListProblem, find_addresses, find_spelled_addresses};
+pub use address_list::{AddressListProblem, find_addresses, find_spelled_domains};
 pub use attachment::Attachment;
 pub use classify::{
     EnhancedCode, Phase as ReplyPhase, Reply, ReplyProblem, Signal, Verdict, classify, classify_in,
@@ -51,7 +51,7 @@ pub use feedback_headers::{InstallationId, SenderFeedbackHeaders, cfbl_address};
 pub use header_check::{
     HeaderProblem, check_content_type, check_header_name, check_header_value, is_valid_date, parse_message_id,
 };
-pub use loaders::without_loaders;
+pub use loaders::without_loading_elements;
 pub use message_id::{MessageIdKey, OwnMessageId};
 pub use newline::{CrlfWriter, missing_line_break_bytes};
 pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw, prepare_submission};

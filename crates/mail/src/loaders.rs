@@ -6,18 +6,18 @@ use lol_html::{RewriteStrSettings, element, rewrite_str};
 
 /// Elements that load resources or documents, and elements whose content is text for the rewriter but HTML for a
 /// browser without scripts.
-const LOADERS: &str = "script, noscript, noframes, noembed, iframe, frame, frameset, fencedframe, object, embed, applet, \
+const LOADING_ELEMENTS: &str = "script, noscript, noframes, noembed, iframe, frame, frameset, fencedframe, object, embed, applet, \
                        portal, link, base, meta[http-equiv], audio, video";
 /// Replacement of an element: without it, the text on both sides could become a tag (`<<link>iframe src=x>`).
 const REPLACEMENT: &str = "<!-- -->";
 
-/// The HTML of a message as it can be shown: without scripts, frames and other `LOADERS`. Images stay; the content
-/// security policy of the page blocks remote ones. The policy blocks frames too, but Chromium connects to the host of a
-/// frame before it checks the policy, which reveals to the sender that somebody opened the message. HTML that cannot be
-/// rewritten becomes text.
+/// The HTML of a message as it can be shown: without scripts, frames and other `LOADING_ELEMENTS`. Images stay; the
+/// content security policy of the page blocks remote ones. The policy blocks frames too, but Chromium connects to the
+/// host of a frame before it checks the policy, which reveals to the sender that somebody opened the message. HTML that
+/// cannot be rewritten becomes text.
 #[must_use]
-pub fn without_loaders(html: &str) -> String {
-    let remove = element!(LOADERS, |element| {
+pub fn without_loading_elements(html: &str) -> String {
+    let remove = element!(LOADING_ELEMENTS, |element| {
         element.replace(REPLACEMENT, ContentType::Html);
         Ok(())
     });
@@ -32,7 +32,7 @@ mod tests {
     #[test]
     fn elements_that_load_are_taken_out() {
         let html = "<p>a<iframe src=x>b</iframe><IFRAME SRC=x></iframe><meta http-equiv=refresh content=0><link href=x>c</p>";
-        assert_eq!(without_loaders(html).replace(REPLACEMENT, ""), "<p>ac</p>");
+        assert_eq!(without_loading_elements(html).replace(REPLACEMENT, ""), "<p>ac</p>");
     }
 
     /// The rewriter takes the content of these elements for text; a browser without scripts takes it for HTML.
@@ -40,11 +40,11 @@ mod tests {
     fn elements_for_browsers_without_scripts_are_taken_out() {
         for name in ["noscript", "NOSCRIPT", "noframes", "noembed"] {
             let html = format!("a<{name}><iframe src=x></iframe><link rel=preconnect href=x></{name}>b");
-            assert_eq!(without_loaders(&html).replace(REPLACEMENT, ""), "ab", "{name}");
+            assert_eq!(without_loading_elements(&html).replace(REPLACEMENT, ""), "ab", "{name}");
         }
-        let unclosed = without_loaders("a<noscript><iframe src=x>");
+        let unclosed = without_loading_elements("a<noscript><iframe src=x>");
         assert!(!unclosed.contains("iframe"), "{unclosed}");
-        let quoted = without_loaders("<noscript><p title=\"</noscript><iframe src=x></iframe>\">");
+        let quoted = without_loading_elements("<noscript><p title=\"</noscript><iframe src=x></iframe>\">");
         assert!(!quoted.contains("iframe"), "{quoted}");
     }
 
@@ -68,10 +68,10 @@ mod tests {
             "<title><iframe src=x></title><iframe src=x>",
             "<plaintext><iframe src=x>",
         ] {
-            let once = without_loaders(html);
-            assert_eq!(without_loaders(&once), once, "{html}");
+            let once = without_loading_elements(html);
+            assert_eq!(without_loading_elements(&once), once, "{html}");
             assert!(!once.contains("<noscript"), "{html}: {once}");
         }
-        assert_eq!(without_loaders("<<link>iframe src=x>"), "<<!-- -->iframe src=x>");
+        assert_eq!(without_loading_elements("<<link>iframe src=x>"), "<<!-- -->iframe src=x>");
     }
 }

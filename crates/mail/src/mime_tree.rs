@@ -133,7 +133,7 @@ fn without_last_break(part: &[u8]) -> &[u8] {
 }
 
 impl Leaf<'_> {
-    /// The boundary, and the default type of its parts, if this is a valid multipart.
+    /// The boundary of a valid multipart, and the default type of the parts between its delimiters.
     fn multipart(&self) -> Option<(String, &'static str)> {
         let content_type =
             self.content_type.as_ref().filter(|t| t.c_type.eq_ignore_ascii_case("multipart"))?;

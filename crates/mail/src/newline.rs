@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_and_many_lines_come_in_pieces_that_make_the_whole() {
+    fn pieces_of_long_lines_and_of_many_lines_join_to_the_whole_text() {
         let long = "x".repeat(70_000);
         for text in [format!("{long}\n{long}\n\n.\n"), "a\n".repeat(100_000), format!("a\n{long}")] {
             assert_eq!(converted(&text), text.replace('\n', "\r\n"));

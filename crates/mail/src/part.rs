@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_in_pieces_is_encoded_as_a_whole_one() {
+    fn a_text_cut_into_pieces_is_encoded_like_an_uncut_one() {
         let long = "x".repeat(70_000);
         for line in [
             "é".to_owned(),

@@ -26,8 +26,8 @@ pub struct RawMessage {
     pub from: Vec<String>,
     /// Every address of every Sender header.
     pub sender: Vec<String>,
-    /// Addresses besides `from` and `sender` that a reader may take for the sender: in Resent-From and Resent-Sender, and
-    /// in the encoded words of these headers, From and Sender.
+    /// Addresses besides `from` and `sender` that a reader may take for the sender: those in Resent-From and
+    /// Resent-Sender, and those spelled in encoded words of these two headers, of From or of Sender.
     pub apparent_senders: Vec<String>,
     /// A header that occurs several times but must not (RFC 5322 3.6).
     pub repeated: Option<&'static str>,
@@ -249,8 +249,8 @@ impl Findings {
 
     /// Checks a field and adds its facts. A field with non-ASCII bytes is replaced by its encoded form first.
     fn add(&mut self, field: &Field<'_>, bytes: &[u8], entry_point: EntryPoint) -> Result<(), RawProblem> {
-        // Some programs see a header and others do not if a line has a space before the colon or no colon, or if the
-        // first line starts with white space.
+        // If a line has a space before the colon or no colon, or if the first line starts with white space, some
+        // programs see a header and others do not.
         if !is_field_name(field.name) || has_blank_fold(field.value) {
             let line = bytes[..field.start].split(|b| *b == b'\n').count();
             return Err(RawProblem::HeaderLine(line));

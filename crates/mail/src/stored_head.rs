@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_from_address_decides() {
+    fn the_from_domain_is_that_of_the_first_from_address() {
         for (message, expected) in [
             ("From: a@Example.COM\r\n\r\n", "example.com"),
             ("To: x@y.example\r\nfrom: \"A, B\" <a@one.example>, c@two.example\r\n\r\n", "one.example"),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unclear_sender_has_no_domain() {
+    fn a_missing_or_unusable_from_header_has_no_domain() {
         for message in [
             "",
             "To: a@x.example\r\n\r\n",
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_delivery_is_seen_whatever_its_form() {
+    fn a_delivered_to_header_is_recognised_in_any_form() {
         for value in ["postmaster@mx.example", " <Postmaster@MX.example> ", "\r\n postmaster@mx.example"] {
             let message = format!("Subject: x\r\ndelivered-to: {value}\r\n\r\n");
             assert!(is_delivered_to(message.as_bytes(), "postmaster@mx.example"), "{message}");

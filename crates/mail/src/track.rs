@@ -19,7 +19,7 @@ const PURPOSE: &[u8] = b"postroad tracking links\0";
 const MAC_BYTES: usize = 16;
 /// Longer targets are not tracked.
 pub const TARGET_BYTES_MAX: usize = 4 << 10;
-/// Longest token: of the longest target, with the largest ids.
+/// Length of the longest token: that of the longest target with the largest ids.
 const TOKEN_CHARS_MAX: usize = (TARGET_BYTES_MAX + MAC_BYTES + 32).div_ceil(3) * 4;
 
 /// First byte of a payload: version 1 in the upper half, kind in the lower.
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_and_another_purpose_are_refused() {
+    fn tokens_of_another_key_or_another_purpose_are_refused() {
         let text = key().token(ServerId(1), MessageId(2), &TrackKind::Open);
         assert_eq!(TrackKey::new(&[8; 32]).parse(&text), None);
         let mut payload = URL_SAFE_NO_PAD.decode(&text).unwrap();

@@ -11,7 +11,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_web_address_comes_first() {
+    fn the_https_url_comes_before_the_mailto_url() {
         insta::assert_snapshot!(one_click_headers("https://track.example.net/u/abc", Some("leave@example.com")).replace("\r\n", "|\n"), @r"
         List-Unsubscribe: <https://track.example.net/u/abc>,|
          <mailto:leave@example.com>|

@@ -1,4 +1,4 @@
-//! A message for readers: bodies, attachments and decoded headers.
+//! A message as people see it: bodies, attachments and decoded headers.
 //!
 //! Accepts any bytes. Parts that cannot be decoded are shown as they are, never refused.
 

@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ipv6_counts_by_its_64_and_mapped_ipv4_by_its_address() {
+    fn ipv6_addresses_count_by_64_prefix_and_mapped_ipv4_addresses_singly() {
         let network = |text: &str| client_network(text.parse().unwrap()).to_string();
         assert_eq!(network("192.0.2.1"), "192.0.2.1");
         assert_eq!(network("::ffff:192.0.2.1"), "192.0.2.1");

@@ -16,6 +16,7 @@ pub enum GateScope {
     Server(ServerId),
     /// A recipient domain.
     Domain(DomainName),
+    /// Mail for one recipient domain from one pool.
     Lane {
         pool: String,
         domain: DomainName,
@@ -27,6 +28,7 @@ pub enum GateScope {
         source: IpAddr,
         site: String,
     },
+    /// Mail from one source address to one provider.
     SourceProvider {
         source: IpAddr,
         provider: String,

@@ -11,7 +11,7 @@ pub enum HoldReason {
     Suppressed,
     /// The server has reached its hourly limit.
     HourlyLimit,
-    /// The account has reached a limit of its messages.
+    /// The account has reached its hourly, daily or monthly limit of messages.
     AccountLimit,
     /// The server is in development mode.
     Development,

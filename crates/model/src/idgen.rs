@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_never_collide() {
+    fn ids_of_different_nodes_never_collide() {
         assert_ne!(generator_at(100, 0, 0).next(), generator_at(100, 1, 0).next());
     }
 }

@@ -3,8 +3,8 @@
 //! The limits keep one rule: **a request takes at most three times its own bytes of memory, plus 1 MB**. A batch takes
 //! four times its bytes (five on PostgreSQL), because all its messages are kept with their compressed forms. Code that
 //! splits, decodes or collects client bytes stops at a limit while it reads, not afterwards. The limits are small
-//! enough that headers, addresses and problems together fit into the 1 MB. Only bodies and attachments are copied, and
-//! at most two copies exist at a time: a large request is freed once it is read, and its draft once the message is
+//! enough that headers, addresses and error texts together fit into the 1 MB. Only bodies and attachments are copied,
+//! and at most two copies exist at a time: a large request is freed once it is read, and its draft once the message is
 //! composed. A batch may take 8 kB more for each of its messages. The `memory` test binaries measure this for every
 //! field.
 

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_in_every_form() {
+    fn mailboxes_are_parsed_in_every_form() {
         let address = || "a@example.com".to_owned();
         assert_eq!(parsed("a@example.com"), (None, address()));
         assert_eq!(parsed(" <a@example.com> "), (None, address()));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_split_outside_quotes() {
+    fn address_lists_are_split_at_commas_outside_quotes() {
         let list = r#""Doe, Ann" <a@x.com>, b@x.com,, c <c@x.com>"#;
         assert_eq!(
             split_address_list(list).collect::<Vec<_>>(),

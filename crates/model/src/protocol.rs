@@ -13,9 +13,11 @@ pub enum Protocol {
     /// SMTP without TLS and AUTH: from an address bound to a credential, or to the open listener of `postroad dev`.
     /// Also for forwarded mail.
     Esmtp,
+    /// `Esmtp` with SMTPUTF8.
     Utf8Smtp,
     /// SMTP with TLS and AUTH.
     Esmtpsa,
+    /// `Esmtpsa` with SMTPUTF8.
     Utf8Smtpsa,
 }
 

@@ -32,7 +32,7 @@ impl Status {
     ];
 
     /// States that can directly follow this one. Two ways back from `Pending` to `Scheduled` are not listed: a message
-    /// that is already due is rescheduled, or the clock is set back before its send time.
+    /// that is already due is rescheduled, or the clock is set back to a time before the message's send time.
     pub const fn next(self) -> &'static [Self] {
         use Status::{Bounced, Cancelled, HardFail, Held, HoldCancelled, Pending, Scheduled, Sent, SoftFail};
         match self {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn names_round_trip() {
+    fn status_names_round_trip() {
         for status in Status::ALL {
             assert_eq!(Status::parse(status.as_str()), Some(status));
         }

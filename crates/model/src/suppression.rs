@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_round_trip() {
+    fn reason_names_round_trip() {
         for reason in SuppressionReason::ALL {
             assert_eq!(SuppressionReason::parse(reason.as_str()), Some(reason));
         }

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn reload_swaps_the_pair_and_a_bad_one_changes_nothing() {
+    fn reload_replaces_the_pair_and_a_bad_pair_changes_nothing() {
         let files = Files::with(&TestCertificate::for_localhost());
         let certificate = files.load().unwrap();
         let first = leaf_certificate(&certificate);

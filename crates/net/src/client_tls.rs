@@ -1,7 +1,7 @@
 //! TLS client configurations: opportunistic (any certificate) and verified (trusted name).
 //!
 //! Connections share one configuration of each kind, so that sessions are resumed across connections. The two kinds
-//! keep separate sessions, so that one begun without verification is never resumed where verification is required.
+//! keep separate sessions: a session begun without verification is never resumed where verification is required.
 
 use std::fmt;
 use std::io;

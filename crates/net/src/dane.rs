@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn of_digests_of_one_kind_only_the_strongest_counts() {
+    fn of_several_digests_for_one_usage_and_selector_only_the_strongest_counts() {
         let records = [
             record(3, 1, 1, 32),
             record(3, 1, 2, 64),

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_server_leaves_room_for_the_next_and_gets_no_more_while_others_wait() {
+    async fn one_server_leaves_room_for_others_and_waits_once_it_holds_its_share() {
         let permits = permits(8, 64);
         let mut first = take_all(&permits, FIRST, 100);
         assert_eq!(first.len(), 4);

@@ -42,7 +42,7 @@ async fn visit(server: &HttpsServer, config: Arc<ClientConfig>) -> io::Result<Ha
 }
 
 #[tokio::test]
-async fn verified_takes_only_the_right_name_from_a_trusted_authority() {
+async fn verified_tls_accepts_only_the_right_name_from_a_trusted_authority() {
     let good = TestCertificate::for_names(&[HOST]);
     let server = HttpsServer::start(&good);
     visit(&server, tls_trusting(&good.ca_pem).verified()).await.unwrap();
@@ -58,7 +58,7 @@ async fn verified_takes_only_the_right_name_from_a_trusted_authority() {
 }
 
 #[tokio::test]
-async fn opportunistic_takes_any_certificate() {
+async fn opportunistic_tls_accepts_any_certificate() {
     let tls = ClientTls::new(None).unwrap();
     let server = HttpsServer::start(&TestCertificate::for_names(&[HOST]));
     for certificate in [
@@ -97,7 +97,7 @@ fn impostor(version: &'static SupportedProtocolVersion) -> ServerConfig {
 }
 
 #[tokio::test]
-async fn opportunistic_requires_the_key_of_the_certificate() {
+async fn opportunistic_tls_requires_the_private_key_of_the_certificate() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let (ours, theirs) = tokio::io::duplex(65_536);
         let server = TlsAcceptor::from(Arc::new(impostor(version))).accept(theirs);

@@ -385,7 +385,7 @@
     });
   };
 
-  // Line numbers beside a text, with those that have a mistake marked.
+  // Line numbers beside a text; the numbers of lines with a mistake are marked.
   const numberLines = (area) => {
     const bad = new Set(area.dataset.lines.split(",").filter(Boolean).map(Number));
     const frame = document.createElement("div");

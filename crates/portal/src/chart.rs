@@ -7,7 +7,7 @@ use crate::display::count;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 260.0;
-/// Minimum width left of the bars, for the values of the grid lines; long values get more.
+/// Minimum width of the margin on the left, which has the values of the grid lines; long values get more.
 const LEFT_MIN: f64 = 64.0;
 /// Width of a digit on narrow screens, where texts are largest.
 const DIGIT_WIDTH: f64 = 12.5;

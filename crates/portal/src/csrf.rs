@@ -1,5 +1,5 @@
-//! CSRF token in every form that a signed-in person posts. It is derived from the session, which a page of another site
-//! does not know.
+//! CSRF token in every form that a signed-in person posts. It is derived from the session's secret, which a page of
+//! another site does not know.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 /// Name of the hidden field.
 pub(crate) const FIELD: &str = "csrf";
 
-/// The token of a session. It does not reveal the session.
+/// The token for a session with this secret. The token does not reveal the secret.
 pub(crate) fn token(session: &str) -> String {
     let mut context = Context::new(&SHA256);
     context.update(b"postroad form token\0");

@@ -107,7 +107,8 @@ pub(crate) fn beginning(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
-/// The beginning of a text that takes at most `bytes_max` bytes in a page, where some characters become references.
+/// The beginning of a text that takes at most `bytes_max` bytes in a page, where askama writes some characters as
+/// references such as `&#60;`.
 pub(crate) fn beginning_on_page(text: &str, bytes_max: usize) -> &str {
     let mut left = bytes_max;
     for (at, one) in text.char_indices() {

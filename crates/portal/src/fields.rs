@@ -53,7 +53,7 @@ impl Fields {
         read.map_err(|_| too_large(bytes_max))
     }
 
-    /// Reads the bytes of a form of at most `FORM_BYTES_MAX`, and takes memory for the bytes as they arrive.
+    /// Reads the bytes of a form of at most `FORM_BYTES_MAX`, and reserves memory for the bytes as they arrive.
     pub(crate) async fn read_counted(body: Body, memory: &mut FormMemory<'_>) -> Result<Bytes, Problem> {
         let reading = async {
             let (mut bytes, mut reserved) = (Vec::<u8>::new(), 0);
@@ -147,7 +147,7 @@ mod tests {
     async fn slow_forms_take_the_memory_of_their_account_only() {
         let permits = WorkPermits::default();
         let (slow, other) = (AccountId(1), AccountId(2));
-        // Each takes 2 MiB, an eighth of what an account may have, and then stalls.
+        // Each form reserves 2 MiB, an eighth of the memory that an account may have, and then stalls.
         let reading = (0..9).map(|_| async {
             let first = stream::iter([Ok::<_, Infallible>(vec![b'x'; 1_100_000])]);
             let mut memory = permits.form(slow);
@@ -164,7 +164,7 @@ mod tests {
             read.iter().filter(|read| read.as_ref().is_err_and(wanted)).count()
         };
         assert_eq!(refused(|problem| matches!(problem, Problem::Unavailable(_))), 1);
-        assert_eq!(refused(|problem| matches!(problem, Problem::Invalid(_))), 8, "they came too late");
+        assert_eq!(refused(|problem| matches!(problem, Problem::Invalid(_))), 8, "they took too long");
         let mut memory = permits.form(slow);
         let large = Fields::read_counted(Body::from(vec![b'x'; FORM_BYTES_MAX + 1]), &mut memory).await;
         assert!(matches!(large, Err(Problem::Invalid(_))), "{large:?}");

@@ -52,14 +52,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_have_different_keys() {
+    fn forms_have_different_idempotency_keys() {
         let key = |once: &str| creation_key(&Fields::parse(format!("once={once}").as_bytes()));
         let (one, other) = (key(&new_once()), key(&new_once()));
         assert_ne!(one.expect("the field is filled").key, other.expect("the field is filled").key);
     }
 
     #[test]
-    fn forms_have_no_key_without_random_bytes() {
+    fn forms_have_no_idempotency_key_without_random_bytes() {
         let once = once_from(|_| Err(Unspecified));
         assert_eq!(once, "");
         let fields = Fields::parse(format!("once={once}").as_bytes());

@@ -38,7 +38,7 @@ fn is_from_own_page(headers: &HeaderMap, uri: &Uri) -> bool {
 mod tests {
     use super::*;
 
-    fn is_taken(pairs: &[(&str, &str)]) -> bool {
+    fn is_accepted(pairs: &[(&str, &str)]) -> bool {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.insert(HeaderName::try_from(*name).expect("a name"), value.parse().expect("a value"));
@@ -50,9 +50,9 @@ mod tests {
     fn only_requests_of_own_pages_are_taken() {
         let host = ("host", "mail.example:8443");
         let origin = ("origin", "https://mail.example:8443");
-        assert!(is_taken(&[host, ("sec-fetch-site", "same-origin")]));
-        assert!(is_taken(&[host, ("sec-fetch-site", "same-origin"), origin]));
-        assert!(is_taken(&[host, origin]));
+        assert!(is_accepted(&[host, ("sec-fetch-site", "same-origin")]));
+        assert!(is_accepted(&[host, ("sec-fetch-site", "same-origin"), origin]));
+        assert!(is_accepted(&[host, origin]));
         for foreign in [
             &[host][..],
             &[host, ("origin", "null")],
@@ -64,7 +64,7 @@ mod tests {
             &[host, ("sec-fetch-site", "none"), origin],
             &[origin],
         ] {
-            assert!(!is_taken(foreign), "{foreign:?}");
+            assert!(!is_accepted(foreign), "{foreign:?}");
         }
     }
 }

@@ -55,8 +55,8 @@ pub(crate) fn fill(html: String, action: &str, fields: &Fields, problem: &str) -
     filled
 }
 
-/// The page with a problem at its top. Links and forms that are relative to the address of the page become absolute:
-/// the answer to a form has the address of the form.
+/// The page with a problem at its top. Links and forms that are relative to the page's URL become absolute, because the
+/// page is shown at the URL of the form's action.
 pub(crate) fn with_problem(html: &str, problem: &str, page: &str) -> String {
     let path = page.split('?').next().unwrap_or(page);
     let text = problem.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");

@@ -10,8 +10,8 @@ use postroad_model::Timestamp;
 /// Tokens are shorter; longer values are not ours.
 const TOKEN_BYTES_MAX: usize = 200;
 
-/// Name of the cookie. Over TLS it has the prefix that binds the cookie to this host; browsers refuse that prefix
-/// without TLS, as in `postroad dev`.
+/// Name of the cookie. Over TLS it has the prefix that binds the cookie to this host. Without TLS, as in
+/// `postroad dev`, browsers refuse cookies with that prefix.
 fn cookie_name(peer: Peer) -> &'static str {
     if peer.tls { "__Host-postroad" } else { "postroad" }
 }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cookie_is_found_by_the_name_for_the_connection() {
+    fn the_session_cookie_has_another_name_with_tls() {
         let mut headers = HeaderMap::new();
         headers.append(COOKIE, HeaderValue::from_static("a=1; postroad=plain; __Host-postroad=tls"));
         assert_eq!(token(&headers, peer(false)).as_deref(), Some("plain"));

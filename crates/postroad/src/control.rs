@@ -36,14 +36,14 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// Executes the request. When `execute` returns, a change is in effect in this process. If delivery could not be
-    /// notified of the change, delivery picks it up within seconds.
+    /// Executes the request. When this function returns, a change is in effect in this process. If delivery could not
+    /// be notified of the change, delivery picks it up within seconds.
     pub(crate) async fn execute(self, app: &App, queue_admin: &QueueAdmin) -> anyhow::Result<Value> {
         match self {
             Self::Admin(command) => {
                 let answer = command.execute(app).await?;
                 if let Err(error) = queue_admin.refresh().await {
-                    tracing::warn!(%error, "delivery not notified of a change; it picks it up within seconds");
+                    tracing::warn!(%error, "delivery was not notified of a change and will pick it up within seconds");
                 }
                 Ok(answer)
             }

@@ -59,8 +59,8 @@ impl NodeReport {
 }
 
 impl Reporter {
-    /// Stores the description if it has changed or was not stored before (`is_stored`). Returns whether the store has the
-    /// current description.
+    /// Stores the description if it has changed, or if the store does not have it yet (`is_stored` is false). Returns
+    /// whether the store has the current description.
     async fn publish(&mut self, is_stored: bool) -> bool {
         let certificate = match self.certificate.clone() {
             Some(certificate) => {

@@ -109,7 +109,7 @@ async fn not_queued_json(queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<Va
     }
 }
 
-/// Change of one message by a command that takes several.
+/// Change that a command makes to each of its messages.
 #[derive(Debug, Clone, Copy)]
 enum MessageChange {
     Retry,

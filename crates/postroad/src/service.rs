@@ -275,8 +275,8 @@ impl Service {
         Ok(portal)
     }
 
-    /// Serves tracking links, under host names that serve nothing else. Without such a host name, as in `dev`, the
-    /// links are served beside the API.
+    /// Adds the routes of tracking links to the API, under host names that serve nothing else. Without such a host
+    /// name, as in `dev`, the links share the host name of the API (`is_shared`).
     async fn with_tracking(
         &mut self,
         api: Api,

@@ -1,4 +1,5 @@
-//! Executes `postroad trace`: by the running server, which knows why a message waits, or on the store itself.
+//! Executes `postroad trace`: in the running service, which knows why a message waits, or in the command itself on the
+//! store.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use serde_json::{Value, json};
 /// Time to look for a message whose server is not known.
 const LOCATE_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// One object for each message with this id, token or Message-ID: its id, token, status, recipient and items.
+/// Returns one object for each message with this id, token or Message-ID: its id, token, status, recipient and
+/// timeline.
 pub(crate) async fn execute(app: &App, queue: &QueueAdmin, message: &str) -> anyhow::Result<Value> {
     // With this key, `app` finds the server of a Message-ID that this installation created.
     app.set_message_id_key(&app.installation().await?.return_path_secret);

@@ -29,14 +29,14 @@ impl BounceReceiver {
         self.is_encrypted = true;
     }
 
-    pub(crate) fn reply_to_recipient(&self, rcpt: &RcptTo) -> Reply {
+    pub(crate) fn reply_to_rcpt(&self, rcpt: &RcptTo) -> Reply {
         match self.receiver.recognise(&rcpt.address) {
             Some(_) => StandardReply::RecipientOk.into(),
             None => replies::no_return_path(),
         }
     }
 
-    /// Tenant whose memory the current message takes.
+    /// Tenant that the memory of the current message counts for.
     pub(crate) fn tenant(&self) -> Tenant {
         Tenant::Network(client_network(self.peer))
     }

@@ -21,7 +21,7 @@ pub(crate) struct Client {
     caller: Option<Caller>,
 }
 
-/// How a client identifies the server that it submits for.
+/// How a client shows which of Postroad's servers it submits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Identification {
     /// By AUTH.
@@ -84,12 +84,12 @@ impl Client {
         self.app.admit_submitter(submitter).await
     }
 
-    pub(crate) fn reply_to_recipient(rcpt: &RcptTo) -> Reply {
+    pub(crate) fn reply_to_rcpt(rcpt: &RcptTo) -> Reply {
         if is_routed(&rcpt.address) { replies::routed_recipient() } else { StandardReply::RecipientOk.into() }
     }
 
-    /// Tenant whose memory the current message takes. A message without a caller cannot be submitted; it counts for the
-    /// client's network.
+    /// Tenant that the memory of the current message counts for. A message without a caller cannot be submitted; it
+    /// counts for the client's network.
     pub(crate) fn tenant(&self) -> Tenant {
         match &self.caller {
             Some(caller) => Tenant::Server(caller.server_id),

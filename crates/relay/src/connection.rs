@@ -25,7 +25,7 @@ use crate::session_limit::SessionLimit;
 use crate::session_peer::SessionPeer;
 use crate::{ListenerKind, Settings, replies};
 
-/// Maximum number of recipients of returned mail. A bounce has one; each further one may be another copy to store.
+/// Maximum number of recipients of one returned mail. A bounce has one; each further one may be another copy to store.
 const RETURN_RECIPIENTS_MAX: usize = 10;
 
 /// State shared by all connections.

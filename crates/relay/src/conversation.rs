@@ -89,7 +89,7 @@ impl Conversation {
                     let reply = self.peer.begin_message().await;
                     self.session.reply(reply);
                 }
-                Event::Rcpt(rcpt) => self.session.reply(self.peer.reply_to_recipient(&rcpt)),
+                Event::Rcpt(rcpt) => self.session.reply(self.peer.reply_to_rcpt(&rcpt)),
                 Event::Message(envelope) => {
                     self.deadlines.on_content_begin();
                     let (memory, tenant) = (Arc::clone(&self.memory), self.peer.tenant());

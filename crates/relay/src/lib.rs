@@ -3,8 +3,8 @@
 //!
 //! The session is a state machine in `smtp`, and `app` decides. This crate owns the sockets and enforces
 //! limits: sessions in total and per address, bytes of all messages being received, time between two commands,
-//! speed of a message, length of a session. A client that exceeds one gets a 4yz reply, usually 421. On listeners with
-//! TLS from the first byte, surplus connections are closed without a reply. All listeners of one `Relay` share its
+//! speed of a message, length of a session. A client that exceeds a limit gets a 4yz reply, usually 421. On listeners
+//! with TLS from the first byte, surplus connections are closed without a reply. All listeners of one `Relay` share its
 //! limits for sessions and memory.
 
 mod bounce_receiver;

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_else_is_refused() {
+    async fn invalid_headers_are_refused() {
         let long = format!("PROXY TCP4 {}\r\n", "1".repeat(100));
         for header in [
             &b"EHLO client.example\r\n"[..],

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn permits_are_released() {
+    fn a_dropped_permit_is_free_again() {
         let limit = SessionLimit::new(2, 1);
         let (one, other) = (limit.take().unwrap(), limit.take().unwrap());
         assert!(limit.take().is_none());

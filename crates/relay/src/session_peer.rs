@@ -40,14 +40,14 @@ impl SessionPeer {
         }
     }
 
-    pub(crate) fn reply_to_recipient(&self, rcpt: &RcptTo) -> Reply {
+    pub(crate) fn reply_to_rcpt(&self, rcpt: &RcptTo) -> Reply {
         match self {
-            Self::Client(_) => Client::reply_to_recipient(rcpt),
-            Self::BounceReceiver(bounce_receiver) => bounce_receiver.reply_to_recipient(rcpt),
+            Self::Client(_) => Client::reply_to_rcpt(rcpt),
+            Self::BounceReceiver(bounce_receiver) => bounce_receiver.reply_to_rcpt(rcpt),
         }
     }
 
-    /// Tenant whose memory the current message takes.
+    /// Tenant that the memory of the current message counts for.
     pub(crate) fn tenant(&self) -> Tenant {
         match self {
             Self::Client(client) => client.tenant(),

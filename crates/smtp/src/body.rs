@@ -66,7 +66,8 @@ impl Body {
     }
 }
 
-/// Returns whether the part ends with a CR, or the index of a bare CR or LF (`None`: the CR before this part).
+/// Returns whether the part ends with a CR. Fails with the index of a bare CR or LF, or with `None` if the bare CR is
+/// the last byte before this part.
 fn check_newlines(part: &[u8], after_cr: bool) -> Result<bool, Option<usize>> {
     if is_crlf_piece(part, after_cr) {
         return Ok(part.last() == Some(&b'\r'));

@@ -58,7 +58,7 @@ impl ReplyReader {
         let (code, rest) = line.split_at_checked(3).ok_or_else(malformed)?;
         let code = parse_code(code).ok_or_else(malformed)?;
         let (is_last, text) = match rest {
-            [] => (true, rest), // RFC 5321 4.2: the code alone is to be understood
+            [] => (true, rest), // RFC 5321 4.2: a code without text is a reply too
             [b' ', text @ ..] => (true, text),
             [b'-', text @ ..] => (false, text), // RFC 5321 4.2.1
             _ => return Err(malformed()),

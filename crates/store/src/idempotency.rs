@@ -1,4 +1,4 @@
-//! Idempotency keys: finds the answer of an earlier request, removes expired keys. `accept` writes them.
+//! Idempotency keys: finds the answer to an earlier request, and removes expired keys. `accept` writes the keys.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// The key that makes a repeated request harmless.
+/// An idempotency key to store, with the answer that every repetition of its request gets.
 #[derive(Debug, Clone)]
 pub struct Idempotency {
     pub key: String,

@@ -1,4 +1,4 @@
-//! Search for a part of a name.
+//! `LIKE` patterns that find a part of a name.
 
 /// Pattern for `LIKE … ESCAPE '\'` that matches texts with `part` anywhere.
 pub(crate) fn like_pattern(part: &str) -> String {

@@ -100,7 +100,7 @@ async fn list(
         let text = "SELECT value FROM settings WHERE key LIKE 'node.%' LIMIT 1";
         let row = sql.query_opt(text, &[]).await?;
         let is_live = identity.is_some();
-        let description = row.map(|row| description(&row, 0)).transpose()?.flatten();
+        let description = row.map(|row| read_description(&row, 0)).transpose()?.flatten();
         if !is_live && description.is_none() {
             return Ok(Vec::new());
         }
@@ -121,14 +121,14 @@ async fn list(
             is_live: lease_until >= now,
             is_this: identity.as_deref() == Some(row.text(1)?.as_str()),
             last_seen_at: Some(lease_until.minus(LEASE_DURATION)),
-            description: description(row, 4)?,
+            description: read_description(row, 4)?,
         })
     };
     rows.iter().map(read).collect()
 }
 
 /// Reads a description; `None` if this version cannot parse it.
-fn description(row: &Row, at: usize) -> Result<Option<NodeDescription>, StoreError> {
+fn read_description(row: &Row, at: usize) -> Result<Option<NodeDescription>, StoreError> {
     Ok(row.text_opt(at)?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 

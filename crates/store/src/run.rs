@@ -115,8 +115,8 @@ impl Store {
         })
     }
 
-    /// On PostgreSQL, waits for the permit to change a message with an audit entry (`with_audit_entry`). Keep the
-    /// permit until the change is committed. `None` if no permit is needed.
+    /// On PostgreSQL, waits for the permit that a change of a server's message needs if it writes an audit entry
+    /// (`with_audit_entry`). Keep the permit until the change is committed. `None` if no permit is needed.
     pub(crate) async fn acquire_audit_permit(&self, server_id: ServerId) -> Option<audit::AuditPermit<'_>> {
         if self.audit.is_none() || self.is_sqlite() {
             return None;

@@ -133,9 +133,9 @@ impl Sql<'_> {
     /// Runs `work` so that SQLite overwrites removed data, in rows and in freed pages. No effect on PostgreSQL.
     pub(crate) async fn with_secure_delete<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.set_secure_delete(true)?;
-        let done = work.await;
+        let result = work.await;
         self.set_secure_delete(false)?;
-        done
+        result
     }
 
     /// Does not use a cached statement: SQLite applies this pragma when the statement is prepared.
@@ -216,7 +216,7 @@ pub(crate) fn storable_cow(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text }
 }
 
-/// A change on a read-only connection: a bug in Postroad.
+/// The error of a change that was attempted on a read-only connection: a bug in Postroad.
 pub(crate) fn read_only() -> StoreError {
     StoreError::Internal("a change was attempted on a read-only connection".into())
 }

@@ -1,4 +1,5 @@
-//! Opens, clicks and unsubscriptions: marks on the message, the event, and the suppression after an unsubscription.
+//! Records opens, clicks and unsubscriptions: each marks its message and appends an event, and an unsubscription also
+//! suppresses the address.
 
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use crate::sql::Sql;
 use crate::suppressions::{NewSuppression, add};
 use crate::{Engine, Result, Store};
 
-/// A message with this many events gets no more opens and clicks: anybody who received the message can fetch its links
-/// forever.
+/// For a message with this many events, no further opens and clicks are recorded: anybody who received the message can
+/// fetch its links forever.
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
 
 /// A click this soon after delivery is a scanner's: people do not read that fast.
@@ -208,7 +209,8 @@ impl MessageState {
         Some((mark, NewEvent { kind, data: data.to_string() }))
     }
 
-    /// Whether the event is a click within a second of delivery, or on a message that has no delivery record yet.
+    /// Whether the event is a click within a second of delivery, or on a message that has no delivery record yet. Never
+    /// for a test message.
     fn is_too_fast(&self, tracked_event: &NewTrackingEvent) -> bool {
         if !matches!(tracked_event.kind, TrackingEventKind::Click { .. }) || self.test {
             return false;

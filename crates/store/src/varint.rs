@@ -1,5 +1,5 @@
-//! Variable-length numbers of one to ten bytes: each byte has seven bits of the number, and its highest bit says that
-//! more bytes follow.
+//! Variable-length numbers (unsigned LEB128) of one to ten bytes: each byte has seven bits of the number, and its
+//! highest bit says that more bytes follow.
 
 use crate::error::StoreError;
 

@@ -29,7 +29,7 @@ pub fn ensure() -> anyhow::Result<()> {
         );
     }
     eprintln!("the tests need {missing_text}: installing with apt-get");
-    let written = write_no_system_server(&missing);
+    let written = prevent_system_server(&missing);
     let installed = written.and_then(|()| install(&missing));
     // The file is for this installation only: later ones by the machine's owner behave as usual.
     if missing.contains(&"postgresql") {
@@ -96,7 +96,7 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-fn write_no_system_server(missing: &[&str]) -> anyhow::Result<()> {
+fn prevent_system_server(missing: &[&str]) -> anyhow::Result<()> {
     if !missing.contains(&"postgresql") {
         return Ok(());
     }

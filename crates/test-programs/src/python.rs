@@ -1,6 +1,6 @@
-//! Python libraries that tests use, in a virtual environment under the target folder: the official library of Standard
-//! Webhooks, django-anymail, which reads Postal's webhooks, schemathesis, which calls an API by its OpenAPI document,
-//! and typos, the spelling checker of CI.
+//! Python libraries that tests use, in a virtual environment under the target folder: standardwebhooks (the official
+//! library of Standard Webhooks), django-anymail (reads Postal's webhooks), schemathesis (calls an API by its OpenAPI
+//! document) and typos (the spelling checker of CI).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -193,7 +193,7 @@ impl Browser {
     }
 
     /// Accepts the confirmation dialog of the page.
-    pub async fn accept_question(&self) {
+    pub async fn accept_confirmation(&self) {
         self.command("/alert/accept", &json!({})).await;
     }
 

@@ -1,5 +1,5 @@
-//! Waits for a condition by polling. Each form takes a `poll` whose `Err` says what is missing, so that the failure of a
-//! test says what it waited for.
+//! Waits for a condition by polling. Each form takes a `poll` whose `Err` says what is missing, so that a failed test
+//! says what it waited for.
 
 use std::fmt::Display;
 use std::thread;
@@ -19,7 +19,7 @@ pub async fn eventually<T, E: Display>(poll: impl AsyncFnMut() -> Result<T, E>) 
     eventually_within(TIME_MAX, poll).await
 }
 
-/// Like [`eventually`], with another time limit. A call of `poll` that begins before its end may return `Ok` after it.
+/// Like [`eventually`], with another time limit. A `poll` that begins before the limit may return `Ok` after it.
 pub async fn eventually_within<T, E: Display>(
     time_max: Duration,
     poll: impl AsyncFnMut() -> Result<T, E>,
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "not within 1ms: nothing")]
-    fn blocking_form_has_an_end_too() {
+    fn blocking_form_has_a_time_limit_too() {
         eventually_blocking(Duration::from_millis(1), || Err::<(), _>("nothing"));
     }
 }

@@ -23,7 +23,7 @@ pub fn random_bytes(count: usize) -> Vec<u8> {
     (0..count.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).take(count).collect()
 }
 
-/// At least `bytes` bytes of non-ASCII text in lines of 60 characters, which hardly compresses.
+/// At least `bytes` bytes of non-ASCII text that hardly compresses, in lines of 60 characters.
 pub fn random_text(bytes: usize, line_end: &str) -> String {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let mut text = String::with_capacity(bytes + 200);

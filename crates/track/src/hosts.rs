@@ -20,18 +20,19 @@ const RELOAD_INTERVAL: Duration = Duration::from_mins(10);
 pub struct TrackingHosts {
     /// The installation's own host name.
     own: Arc<str>,
-    customers: Arc<RwLock<HashSet<String>>>,
+    /// The customers' host names, in lower case.
+    customer_hosts: Arc<RwLock<HashSet<String>>>,
 }
 
 impl TrackingHosts {
     pub(crate) fn new(own: &str) -> Self {
-        Self { own: own.to_ascii_lowercase().into(), customers: Arc::default() }
+        Self { own: own.to_ascii_lowercase().into(), customer_hosts: Arc::default() }
     }
 
     /// Whether `host`, without a port, is a tracking host.
     pub fn contains(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
-        *self.own == *host || self.customers.read().contains(&host)
+        *self.own == *host || self.customer_hosts.read().contains(&host)
     }
 
     /// Reloads the names when they change, until the task is aborted.
@@ -40,10 +41,10 @@ impl TrackingHosts {
         loop {
             match app.tracking_hosts_version().await {
                 Ok(version) => {
-                    let is_known = known.as_ref().is_some_and(|(known_version, read_at)| {
+                    let is_up_to_date = known.as_ref().is_some_and(|(known_version, read_at)| {
                         *known_version == version && read_at.elapsed() < RELOAD_INTERVAL
                     });
-                    if !is_known && self.reload(&app).await {
+                    if !is_up_to_date && self.reload(&app).await {
                         known = Some((version, Instant::now()));
                     }
                 }
@@ -60,7 +61,7 @@ impl TrackingHosts {
         match app.list_tracking_hosts().await {
             Ok(hosts) => {
                 let hosts = hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect();
-                *self.customers.write() = hosts;
+                *self.customer_hosts.write() = hosts;
                 true
             }
             Err(error) => {
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_compared_without_case() {
+    fn host_names_are_compared_without_case() {
         let hosts = TrackingHosts::new("Track.Example.Net");
         assert!(hosts.contains("track.example.net") && hosts.contains("TRACK.example.net"));
         assert!(!hosts.contains("example.net"));

@@ -71,7 +71,7 @@ pub(crate) async fn ask_to_unsubscribe(State(state): SharedState, Path(text): Pa
     }
 }
 
-/// Unsubscribes: RFC 8058 3.2, and the button of the confirmation page.
+/// Unsubscribes; requested by mail programs (RFC 8058 3.2), and by the button of the confirmation page.
 pub(crate) async fn unsubscribe(
     State(state): SharedState,
     Path(text): Path<String>,
@@ -88,7 +88,7 @@ pub(crate) async fn unsubscribe(
     }
     match timeout(STORE_TIME_MAX, state.app.record_tracking_events(vec![event.clone()])).await {
         Ok(Ok(())) => pages::unsubscribed(),
-        failed => {
+        failed @ (Ok(Err(_)) | Err(_)) => {
             if let Ok(Err(error)) = failed {
                 tracing::warn!(%error, "tracking: storing an unsubscription failed; it waits in the queue");
             }

@@ -119,7 +119,8 @@ mod tests {
         }
     }
 
-    /// Writes messages 0 to 5 to a store that refuses some; returns the written and the remaining ones.
+    /// Writes events of the messages 0 to 5 to a store that refuses some. Returns the messages of the written and of
+    /// the remaining events.
     async fn write_to_refusing_store(refuse: impl Fn(i64) -> Option<StoreError>) -> (Vec<i64>, Vec<i64>) {
         let stored = Mutex::new(Vec::new());
         let ids = |events: &[TrackingEvent]| {

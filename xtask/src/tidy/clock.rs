@@ -28,7 +28,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn wall_clocks_are_found_and_stop_watches_are_not() {
+    fn reads_of_the_wall_clock_are_found_and_reads_of_instants_are_not() {
         let found = findings_in(
             check,
             &[

@@ -31,7 +31,8 @@ pub(crate) struct AuditIn {
     subject_id: Option<i64>,
     /// Only entries by actors of this kind: `command_line`, `operator_key`, `account_key`, `server_key` or `user`.
     actor: Option<String>,
-    /// Only by the key or person with this id; together with `actor`, because a key and a person may have the same id.
+    /// Only entries by the key or person with this id; together with `actor`, because a key and a person may have the
+    /// same id.
     actor_id: Option<i64>,
     /// Only from this time on (RFC 3339).
     since: Option<String>,
@@ -59,7 +60,7 @@ pub(crate) struct AuditOut {
     /// `command_line`, `operator_key`, `account_key`, `server_key` or `user`.
     #[schema(example = "account_key")]
     actor: String,
-    /// Id of the key or person; null at the command line, and to customers also for the operator's keys and people.
+    /// Id of the key or person; null for the command line. Customers also see null for the operator's keys and people.
     actor_id: Option<i64>,
     /// IP address of the caller; null if `actor_id` is.
     address: Option<String>,
@@ -68,8 +69,8 @@ pub(crate) struct AuditOut {
     #[schema(example = "server")]
     subject: String,
     subject_id: Option<i64>,
-    /// The object before the change, without secrets. Null if it was created, or if the change is not in one of its
-    /// fields: then `after` describes it.
+    /// The object before the change, without secrets. Null if the object was created, or if the change is in none of
+    /// its fields: then `after` describes the change.
     #[schema(value_type = Option<Object>, additional_properties)]
     before: Option<serde_json::Value>,
     /// The object after the change; null if it was deleted.
@@ -79,8 +80,9 @@ pub(crate) struct AuditOut {
 
 /// Read the audit log
 ///
-/// Every sign-in, and every change of the account, its people, servers, credentials, keys, domains, webhooks, templates and suppressions, newest first. There is one entry for each change and none
-/// for refused calls. With several filters a page may have fewer entries than `limit`, or even none, while `has_more` is true.
+/// Every sign-in, and every change of the account, its people, servers, credentials, keys, domains, webhooks, templates
+/// and suppressions, newest first. There is one entry for each change and none for refused calls. With several filters
+/// a page may have fewer entries than `limit`, or even none, while `has_more` is true.
 #[crate::documented::path(
     post,
     path = "/api/v1/account/audit",

@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which account; only for operator keys.
-// "Own" means the account of the calling key, unlike `AccountIdIn` of accounts/*, which names any account.
+/// The account, which only operator keys have to name.
+// "Own": without `account`, it is the account of the calling key. In `AccountIdIn` of accounts/* the id is required.
 #[request_fields]
 #[schema(example = json!({}))]
 pub(crate) struct OwnAccountIn {

@@ -12,13 +12,14 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The account's new name.
-// "Own" means the account of the calling key, unlike `UpdateAccountIn` of accounts/*, which names any account.
+// "Own": without `account`, it is the account of the calling key. In `UpdateAccountIn` of accounts/* the id is
+// required.
 #[request_fields]
 #[schema(example = json!({"name": "acme"}))]
 pub(crate) struct UpdateOwnAccountIn {
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
-    /// Not a number. Need not be unique, except with the operator's key.
+    /// Must not consist of digits only. With the operator's key it must be unique among all accounts.
     name: String,
     /// Id of the account; required with the operator's key.
     account: Option<i64>,

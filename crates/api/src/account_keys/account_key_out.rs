@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccountKeyOut {
     id: i64,
-    /// Id of the account; null for the operator's.
+    /// Id of the account; null for the operator's keys.
     account: Option<i64>,
     name: String,
     /// `full`, `read`, groups such as `servers`, or `servers:read`.

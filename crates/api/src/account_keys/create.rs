@@ -21,7 +21,7 @@ const SCOPES_MAX: usize = 30;
 #[request_fields]
 #[schema(example = json!({"name": "terraform", "scopes": ["servers", "domains:read"]}))]
 pub(crate) struct CreateAccountKeyIn {
-    /// For people, 1 to 100 characters.
+    /// Name shown to people; 1 to 100 characters.
     name: String,
     /// `full`, `read`, groups such as `servers`, or `servers:read`; `full` if left out. Cannot exceed the scopes of the
     /// calling key.
@@ -38,8 +38,8 @@ pub(crate) struct CreateAccountKeyIn {
 
 /// Create an account key
 ///
-/// The key is shown only in this answer. With an idempotency key that was used before, the answer has the key that the
-/// first call created, but without its secret text.
+/// The account key is shown only in this answer. With an idempotency key that was used before, the answer describes the
+/// account key that the first call created, but `api_key` is null.
 #[crate::documented::path(
     post,
     path = "/api/v1/account_keys/create",

@@ -15,7 +15,7 @@ use crate::{idempotency, json};
 #[request_fields]
 #[schema(example = json!({"name": "acme"}))]
 pub(crate) struct CreateAccountIn {
-    /// Unique, and not a number.
+    /// Unique; must not consist of digits only.
     name: String,
     /// Alternative to the header Idempotency-Key.
     idempotency_key: Option<String>,

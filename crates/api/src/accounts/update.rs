@@ -21,7 +21,7 @@ pub(crate) struct UpdateAccountIn {
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
-    /// Unique, and not a number.
+    /// Unique; must not consist of digits only.
     name: Option<String>,
     ceilings: Option<ceilings::AccountCeilingsIn>,
 }

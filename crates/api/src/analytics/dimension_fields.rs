@@ -29,7 +29,7 @@ struct SeriesValuesOut(Vec<(Dimension, Option<ValueOut>)>);
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SeriesPointsOut {
-    /// True if this series adds up everything beyond the largest series: there are at most 500 series and
+    /// True if this series is the sum of all that are not among the largest: an answer has at most 500 series and
     /// 10,000 points.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]

@@ -58,12 +58,12 @@ pub(crate) struct LinkOut {
     bot_clicked: u64,
 }
 
-/// Seconds since the message was accepted, or since its scheduled time; null if there was no attempt, or if the message was not accepted.
+/// Seconds since Postroad accepted the message, or since its scheduled time.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessageLatencyOut {
-    /// Until the first attempt began.
+    /// Until the first attempt began; null before it.
     first_attempt: Option<f64>,
-    /// Until the receiving server accepted it.
+    /// Until the receiving server accepted it; null as long as it has not.
     sent: Option<f64>,
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 /// count messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CountsOut {
+    /// Accepted by Postroad.
     accepted: u64,
     sent: u64,
     soft_fail: u64,
@@ -26,7 +27,7 @@ pub(crate) struct CountsOut {
     unsubscribed: u64,
 }
 
-/// Seconds since a message was accepted, or since its scheduled time. Accurate to 3.2 %.
+/// Seconds since Postroad accepted a message, or since its scheduled time. Accurate to 3.2 %.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LatencyOut {
     /// Until the first attempt began.

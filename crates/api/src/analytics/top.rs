@@ -61,7 +61,7 @@ pub(crate) struct TopEntryOut {
 /// List the largest values of a dimension
 ///
 /// Lists the values of one dimension with the largest numbers of one metric, such as the recipient domains that
-/// refuse most.
+/// refuse the most messages.
 #[crate::documented::path(
     post,
     path = "/api/v1/analytics/top",

@@ -65,7 +65,7 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequ
     let name = read_required_text(&mut fields, "name", findings);
     let scope = fields.text("scope", findings);
     let scope = scope.map_or(Some(Scope::Full), |text| Scope::parse(&text));
-    // Only the command line creates `address` keys, which are bound to networks.
+    // Only the command line creates keys with the scope `address`, which have no secret.
     let scope = scope.filter(|scope| *scope != Scope::Address).unwrap_or_else(|| {
         findings.problem("/scope", "`scope` should be `full`, `send` or `read`");
         Scope::Full

@@ -12,7 +12,7 @@ pub(crate) struct CredentialOut {
     /// Id of the server.
     server: i64,
     name: String,
-    /// `full`, `send`, `read`, or `address` for a key that is bound to networks and has no secret.
+    /// `full`, `send`, `read`, or `address`: only SMTP, without a secret, from the networks in `allow`.
     #[schema(example = "send")]
     scope: &'static str,
     /// Everything sent with it is in test mode.

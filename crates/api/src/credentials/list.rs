@@ -30,7 +30,8 @@ pub(crate) struct ListCredentialsIn {
     name: Option<String>,
     /// `true`: only revoked credentials; `false`: only those not revoked; all if left out.
     revoked: Option<bool>,
-    /// Id of an account. If left out, the operator's key lists all accounts, an account key its own.
+    /// Id of an account. If left out, the operator's key lists the credentials of all accounts, an account key those of
+    /// its own.
     account: Option<i64>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,

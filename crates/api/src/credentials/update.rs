@@ -24,7 +24,7 @@ pub(crate) struct UpdateCredentialIn {
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
-    /// For people, 1 to 100 characters.
+    /// Name shown to people; 1 to 100 characters.
     name: Option<String>,
     /// Replaces the current list; empty for all networks.
     allow: Option<Vec<String>>,

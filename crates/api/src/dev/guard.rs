@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_localhost_ip_addresses_and_configured_names_are_own_hosts() {
+    fn own_hosts_are_localhost_configured_names_and_loopback_or_if_open_any_addresses() {
         let closed = DevAccess::default();
         let open = DevAccess { is_open: true, hosts: vec!["mail".to_owned()] };
         for local in ["localhost", "LocalHost", "mail.localhost", "127.0.0.1", "127.9.9.9", "[::1]"] {

@@ -18,7 +18,8 @@ use crate::json;
 pub(crate) struct DomainNameIn {
     /// Name of the domain, such as `example.com`.
     name: String,
-    /// Id of the server whose domain it is, with an account's or the operator's key; the account's own if left out.
+    /// With an account's or the operator's key: id of the server whose domain it is; if left out, it is a domain of the
+    /// account itself.
     server: Option<i64>,
     /// Id of the account, with the operator's key.
     account: Option<i64>,
@@ -26,7 +27,8 @@ pub(crate) struct DomainNameIn {
 
 /// Get a domain
 ///
-/// With a server's key, or with `server`: the server's own domain, or one of its account. Otherwise the account's own.
+/// With a server's key, or with `server`: the server's own domain, or one of its account. Otherwise the account's own
+/// domain.
 /// Another account's domain is reported as unknown.
 #[crate::documented::path(
     post,

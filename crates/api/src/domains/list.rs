@@ -26,7 +26,8 @@ pub(crate) struct ListDomainsIn {
     /// Id of a server, with an account's or the operator's key: only its own domains, and those of its
     /// account that have other names.
     server: Option<i64>,
-    /// Id of an account. If left out, the operator's key lists all accounts, an account key its own.
+    /// Id of an account. If left out, the operator's key lists the domains of all accounts, an account key those of its
+    /// own.
     account: Option<i64>,
     /// Only domains of this name.
     name: Option<String>,
@@ -54,10 +55,10 @@ pub(crate) struct DomainListOut {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainListOut>, Failure> {
     let mut findings = Findings::default();
-    let ListRequest { owner, listed, after, limit } = read(&call.body, &mut findings)?;
+    let ListRequest { owner, filter, after, limit } = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * DOMAIN_BYTES).await?.into();
-    let (found, has_more) = call.app.list_domains_as(&call.caller, owner, listed, after, limit).await?;
+    let (found, has_more) = call.app.list_domains_as(&call.caller, owner, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|view| view.domain.id.0.to_string());
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
     let items = found.into_iter().map(DomainOut::from).collect();
@@ -68,7 +69,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainListOut>, 
 #[derive(Debug)]
 pub(crate) struct ListRequest {
     owner: NamedOwner,
-    listed: DomainListFilter,
+    filter: DomainListFilter,
     after: Option<DomainId>,
     limit: usize,
 }
@@ -84,7 +85,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ListRequest, 
         let parsed = DomainName::parse_entered(&name);
         parsed.inspect_err(|problem| findings.problem("/name", format!("`name`: {problem}"))).ok()
     });
-    let listed = DomainListFilter { name, verified: fields.flag("verified", findings) };
+    let filter = DomainListFilter { name, verified: fields.flag("verified", findings) };
     fields.finish(findings);
-    Ok(ListRequest { owner, listed, after, limit })
+    Ok(ListRequest { owner, filter, after, limit })
 }

@@ -28,7 +28,8 @@ pub(crate) struct DomainReportsIn {
     from: Option<String>,
     /// End (RFC 3339); now if left out.
     to: Option<String>,
-    /// Id of the server whose domain it is, with an account's or the operator's key; the account's own if left out.
+    /// With an account's or the operator's key: id of the server whose domain it is; if left out, it is a domain of the
+    /// account itself.
     server: Option<i64>,
     /// Id of the account, with the operator's key.
     account: Option<i64>,

@@ -50,7 +50,7 @@ pub(crate) struct EventListOut {
 /// List events
 ///
 /// Returns events in stream order. `next_cursor` is always set, and no event is ever added before it. An empty
-/// answer with `has_more` means that one call reached its scan limit; continue with the cursor.
+/// answer with `has_more` means that the call reached its scan limit; continue with the cursor.
 #[crate::documented::path(
     post,
     path = "/api/v1/events/list",

@@ -1,3 +1,3 @@
-//! Event feed that clients pull.
+//! events/*: the event feed, which clients poll.
 
 pub(crate) mod list;

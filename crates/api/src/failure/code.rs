@@ -105,7 +105,7 @@ impl ErrorCode {
         ),
         code(
             "RecipientSuppressed",
-            "the message would be held again at once",
+            "the recipient of the held message is suppressed, so that a release would hold it again at once",
             "remove the suppression first",
         ),
         code(

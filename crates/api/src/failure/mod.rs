@@ -426,11 +426,11 @@ mod tests {
     }
 
     #[test]
-    fn documented_codes_are_those_of_the_table() {
+    fn documented_codes_are_those_of_all_reasons() {
         let reasons = every_reason();
-        let table: BTreeSet<&str> = reasons.iter().map(|reason| reason.row().code).collect();
+        let returned: BTreeSet<&str> = reasons.iter().map(|reason| reason.row().code).collect();
         let documented: BTreeSet<&str> = ErrorCode::ALL.iter().map(|code| code.name).collect();
-        assert_eq!(table, documented);
+        assert_eq!(returned, documented);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(super) fn account_code_and_text(refusal: &AccountRefusal) -> (&'static str, 
         ),
         AccountRefusal::CredentialEnded => {
             let message =
-                "The credential is revoked, expired, replaced or bound to addresses; create a new one";
+                "The credential is revoked, expired or replaced, or has no secret; create a new one";
             ("CredentialEnded", message.into())
         }
         // Not reached: `Failure::from` turns these into other reasons.

@@ -16,7 +16,7 @@ use crate::{idempotency, json};
 #[request_fields]
 #[schema(example = json!({"name": "dedicated-1", "account": 3}))]
 pub(crate) struct CreatePoolIn {
-    /// Unique, and not a number.
+    /// Unique; must not consist of digits only.
     name: String,
     /// Whether it is the shared pool: for servers without a pool of their own, and for messages that a warming address
     /// may not take. There is only one.

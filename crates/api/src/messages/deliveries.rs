@@ -66,8 +66,8 @@ pub(crate) struct DeliveryOut {
 
 /// List delivery attempts
 ///
-/// Attempts, holds and other delivery records, in time order; empty before the first. An id of another server is
-/// answered like an unknown id.
+/// Attempts, holds and other delivery records, in time order; empty before the first. The id of another
+/// server's message is answered like an unknown id.
 #[crate::documented::path(
     post,
     path = "/api/v1/messages/deliveries",

@@ -100,8 +100,8 @@ impl Expansions {
         // All estimates are in thirds of `size`.
         let stored = 3;
         let decoded = if self.needs_mime() { 3 } else { 0 };
-        let bodies = self.has(Expansion::PlainBody) || self.has(Expansion::HtmlBody);
-        let parts_out = if bodies || self.has(Expansion::Attachments) { 4 } else { 0 };
+        let has_bodies = self.has(Expansion::PlainBody) || self.has(Expansion::HtmlBody);
+        let parts_out = if has_bodies || self.has(Expansion::Attachments) { 4 } else { 0 };
         let raw_out = if self.has(Expansion::RawMessage) { 4 } else { 0 };
         let thirds = stored + decoded + parts_out + raw_out;
         usize::try_from(size).unwrap_or(usize::MAX).saturating_mul(thirds) / 3
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn true_means_all_an_array_names_some_and_anything_else_means_none() {
+    fn true_requests_all_expansions_an_array_those_it_names_and_other_values_none() {
         assert_eq!(read("true").0, Expansions(Expansion::ALL.to_vec()));
         for none in ["false", "null", "[]", "\"status\"", "{}", "1"] {
             assert_eq!(read(none), (Expansions::default(), vec![]), "{none}");

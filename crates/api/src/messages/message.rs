@@ -36,7 +36,8 @@ pub(crate) enum ExpansionsIn {
 
 /// Get a message
 ///
-/// Returns `{id, token}` and the requested expansions. An id of another server is answered like an unknown id.
+/// Returns `{id, token}` and the requested expansions. The id of another server's message is answered like an
+/// unknown id.
 #[crate::documented::path(
     post,
     path = "/api/v1/messages/message",

@@ -23,7 +23,7 @@ const ITEM_BYTES: usize = 4 << 10;
 pub(crate) struct SearchMessagesIn {
     /// Words, quoted texts and pairs: `to:`, `from:`, `subject:`, `tag:`, `status:`, `domain:`, `template:`,
     /// `metadata:key=value`, `id:`, `token:`, `message_id:`, `before:`, `after:`, `has:attachment`. A minus before one
-    /// excludes it.
+    /// of these excludes the messages that match it.
     q: Option<String>,
     /// Messages with this status, or with one of these.
     status: Option<StatusesIn>,
@@ -37,9 +37,9 @@ pub(crate) struct SearchMessagesIn {
     domain: Option<String>,
     /// Alias of the template, or its id if it has no alias.
     template: Option<String>,
-    /// Accepted at this time or later (RFC 3339).
+    /// Accepted by Postroad at this time or later (RFC 3339).
     since: Option<String>,
-    /// Accepted before this time (RFC 3339).
+    /// Accepted by Postroad before this time (RFC 3339).
     until: Option<String>,
     /// Messages with all of these entries.
     #[schema(value_type = Option<Object>)]
@@ -75,7 +75,7 @@ pub(crate) struct SearchItemOut {
     message_id: String,
     tag: Option<String>,
     template: Option<String>,
-    /// Time of acceptance.
+    /// When Postroad accepted it.
     #[schema(format = DateTime)]
     timestamp: String,
     /// Bytes.

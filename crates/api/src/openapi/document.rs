@@ -131,7 +131,7 @@ use crate::{
         (name = "jobs", description = "Progress of changes of many messages; keys of scope `read` or `full`"),
         (name = "analytics", description = "Counts, rates and latencies of a server's mail; keys of scope `read` or `full`"),
         (name = "webhooks", description = "Events posted to your URLs; `read` or `full` to look, `full` to change"),
-        (name = "events", description = "The same events, pulled; keys of scope `read` or `full`"),
+        (name = "events", description = "The same events, polled; keys of scope `read` or `full`"),
         (name = "suppressions", description = "Addresses that get no more mail; `read` or `full` to look, `full` to change"),
         (name = "templates", description = "Mails with variables in them; `read` or `full` to look and try, `full` to change"),
         (name = "domains", description = "Domains to send from, and their DNS records. With the key of a server, an account or the operator: scope `read` or `full` to look, `full` to change; keys of an account or of the operator may also have the scope `domains`"),

@@ -34,8 +34,8 @@ pub(crate) struct RescheduleIn {
 
 /// Reschedule messages
 ///
-/// A message that waits for its `send_at` gets another one. With `id`, the answer is the message, and the errors are
-/// those of send/cancel. With `tag` or `batch_id`, the answer counts the messages.
+/// A message that waits for its `send_at` gets a new `send_at`. With `id`, the answer is the message, and the errors
+/// are those of send/cancel. With `tag` or `batch_id`, the answer counts the messages.
 #[crate::documented::path(
     post,
     path = "/api/v1/send/reschedule",

@@ -1,4 +1,4 @@
-//! send/cancel and send/reschedule: the selected messages, and the answer.
+//! Parameters and answers that send/cancel and send/reschedule share: the selected messages, and how many were changed.
 
 use crate::documented::ToSchema;
 use postroad_app::LookupError;
@@ -54,7 +54,8 @@ pub(crate) struct CancelledOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RescheduledOut {
-    /// Messages of the tag or batch that are scheduled, or due and not tried yet, and that had another time.
+    /// Messages of the tag or batch that are scheduled, or due and not tried yet; without those that already had this
+    /// time.
     matched: usize,
     rescheduled: usize,
     /// Messages that are being sent, or were sent meanwhile, or that expire before their new time.

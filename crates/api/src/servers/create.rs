@@ -19,7 +19,7 @@ use crate::{idempotency, json};
 #[request_fields]
 #[schema(example = json!({"name": "shop", "mode": "live"}))]
 pub(crate) struct CreateServerIn {
-    /// Unique in the account, and not a number.
+    /// Unique in the account; must not consist of digits only.
     name: String,
     /// `live` (if left out), or `development`: accepts mail like a live server and holds all of it.
     mode: Option<String>,

@@ -30,7 +30,8 @@ pub(crate) struct ListServersIn {
     suspended: Option<bool>,
     /// `true` lists the deleted servers that can be restored, instead of the others.
     deleted: Option<bool>,
-    /// Id of an account. If left out, the operator's key lists all accounts, an account key its own.
+    /// Id of an account. If left out, the operator's key lists the servers of all accounts, an account key those of its
+    /// own.
     account: Option<i64>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,

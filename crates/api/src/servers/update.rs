@@ -21,7 +21,7 @@ pub(crate) struct UpdateAccountServerIn {
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
-    /// Unique in the account, and not a number; up to 100 characters.
+    /// Unique in the account; up to 100 characters, which must not all be digits.
     name: Option<String>,
     /// `live` or `development`
     mode: Option<String>,

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Address; letter case and the form of its domain do not matter.
+/// The address, in any letter case; its domain in Unicode or ASCII form.
 #[request_fields]
 #[schema(example = json!({"address": "ann@example.com"}))]
 pub(crate) struct GetSuppressionIn {

@@ -26,9 +26,9 @@ use crate::{idempotency, json};
 pub(crate) struct CreateTemplateIn {
     /// Letters, digits, dots, dashes and underscores, a letter first; unique on the server.
     alias: Option<String>,
-    /// For people, 1 to 200 characters.
+    /// Name shown to people; 1 to 200 characters.
     name: String,
-    /// `standard` (if left out) or `layout`, which surrounds the bodies of others.
+    /// `standard` (if left out) or `layout`, which surrounds the bodies of other templates.
     r#type: Option<String>,
     /// Jinja syntax, one line, up to 2,000 bytes. A layout has none.
     subject: Option<String>,

@@ -31,7 +31,7 @@ pub(crate) struct DeletedTemplateOut {
 
 /// Delete a template
 ///
-/// Accepted mails are not changed. A layout that templates use cannot be deleted.
+/// Mails that Postroad has accepted are not changed. A layout that templates use cannot be deleted.
 #[crate::documented::path(
     post,
     path = "/api/v1/templates/delete",

@@ -26,7 +26,8 @@ pub(crate) struct TemplateVersionIn {
 
 /// Get a template
 ///
-/// The newest version, or the one named by `version`. An id of another server is reported as unknown.
+/// The newest version, or the one named by `version`. The id of another server's template is
+/// reported as unknown.
 #[crate::documented::path(
     post,
     path = "/api/v1/templates/get",

@@ -1,4 +1,4 @@
-//! Calls that manage templates and try them out.
+//! templates/*: calls that manage templates and try them out.
 
 pub(crate) mod create;
 pub(crate) mod delete;

@@ -1,4 +1,4 @@
-//! Models: any JSON object, within a size limit.
+//! Model of a template, with the values of its variables: any JSON object, within a size limit.
 
 use postroad_app::templates::{MODEL_BYTES_MAX, Model};
 use serde_json::Value;

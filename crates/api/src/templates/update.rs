@@ -25,7 +25,7 @@ pub(crate) struct UpdateTemplateIn {
     alias: Option<String>,
     /// A new alias.
     new_alias: Option<String>,
-    /// For people, 1 to 200 characters; cannot be removed.
+    /// Name shown to people; 1 to 200 characters; cannot be removed.
     name: Option<String>,
     /// Set when the template was created; another type is refused.
     r#type: Option<String>,

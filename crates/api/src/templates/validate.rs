@@ -21,7 +21,7 @@ pub(crate) struct ValidateTemplateIn {
     id: Option<i64>,
     /// Alias of that template, if there is no `id`.
     alias: Option<String>,
-    /// `standard` (if left out) or `layout`, which surrounds the bodies of others.
+    /// `standard` (if left out) or `layout`, which surrounds the bodies of other templates.
     r#type: Option<String>,
     /// Jinja syntax, one line, up to 2,000 bytes. A layout has none.
     subject: Option<String>,

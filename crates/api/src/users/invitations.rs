@@ -28,7 +28,7 @@ pub(crate) struct ListInvitationsIn {
     account: Option<i64>,
     /// Only the invitation of this address.
     email: Option<String>,
-    /// `owner`, `admin`, `member` or `read-only`.
+    /// Only invitations with this role: `owner`, `admin`, `member` or `read-only`.
     role: Option<String>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,

@@ -24,11 +24,12 @@ const ENTRY_BYTES: usize = 2 << 10;
 #[request_fields]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListUsersIn {
-    /// Id of an account. If left out, the operator's key lists all accounts, an account key its own.
+    /// Id of an account. If left out, the operator's key lists the people of all accounts, an account key those of its
+    /// own.
     account: Option<i64>,
     /// Only the person with this address.
     email: Option<String>,
-    /// `owner`, `admin`, `member` or `read-only`.
+    /// Only people with this role: `owner`, `admin`, `member` or `read-only`.
     role: Option<String>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,

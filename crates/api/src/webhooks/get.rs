@@ -21,7 +21,7 @@ pub(crate) struct WebhookIdIn {
 
 /// Get a webhook
 ///
-/// Without its secret. An id of another server is answered like an unknown id.
+/// Without its secret. The id of another server's webhook is answered like an unknown id.
 #[crate::documented::path(
     post,
     path = "/api/v1/webhooks/get",

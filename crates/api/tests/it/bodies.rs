@@ -62,7 +62,7 @@ async fn a_too_large_announced_length_is_refused_before_the_body_arrives() {
 }
 
 #[tokio::test]
-async fn a_large_body_that_is_written_whole_gets_its_413() {
+async fn a_client_that_writes_a_too_large_body_to_its_end_still_gets_the_413() {
     let service = start_with_small_limit().await;
     let mut bytes = service.head(SEND_MESSAGE, "Content-Length: 20000000\r\n");
     bytes.resize(bytes.len() + 20_000_000, b'x');
@@ -82,10 +82,10 @@ async fn a_chunked_body_is_refused_when_it_passes_the_limit() {
     let answer = write_then_read(&service, &bytes).await;
     assert!(is_413(&answer), "{answer}");
 
-    // A body that never ends is refused too.
-    let mut endless = service.head(SEND_MESSAGE, "Transfer-Encoding: chunked\r\n");
-    (0..11).for_each(|_| endless.extend_from_slice(&chunk));
-    assert!(is_413(&String::from_utf8(raw(service.address, &endless).await.unwrap()).unwrap()));
+    // A body whose last chunk never comes is refused too.
+    let mut unfinished = service.head(SEND_MESSAGE, "Transfer-Encoding: chunked\r\n");
+    (0..11).for_each(|_| unfinished.extend_from_slice(&chunk));
+    assert!(is_413(&String::from_utf8(raw(service.address, &unfinished).await.unwrap()).unwrap()));
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn a_bad_key_is_answered_though_the_body_is_large() {
 }
 
 #[tokio::test]
-async fn a_small_body_that_nobody_reads_does_not_end_the_connection() {
+async fn a_small_body_that_the_server_does_not_read_leaves_the_connection_open() {
     let service = Service::start().await;
     let unread = "POST /api/v1/send/message HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabcde";
     let last = "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -136,10 +136,10 @@ async fn a_body_that_stalls_is_given_up() {
 }
 
 #[tokio::test]
-async fn requests_that_announce_large_bodies_and_send_nothing_delay_nobody() {
+async fn requests_that_announce_large_bodies_and_send_nothing_delay_no_other_call() {
     let service = Service::start().await;
     let head = service.head(SEND_MESSAGE, "Content-Length: 41943040\r\nExpect: 100-continue\r\n");
-    let others = async {
+    let calls = async {
         let mut idle = Vec::new();
         for _ in 0..30 {
             let mut stream = TcpStream::connect(service.address).await.unwrap();
@@ -153,5 +153,5 @@ async fn requests_that_announce_large_bodies_and_send_nothing_delay_nobody() {
         let sent = service.call(SEND_MESSAGE, &message_to("a@example.net")).await;
         assert_eq!(sent["status"], "success", "{sent}");
     };
-    timeout(Settings::default().times.memory_wait / 2, others).await.expect("nobody waits for memory");
+    timeout(Settings::default().times.memory_wait / 2, calls).await.expect("nobody waits for memory");
 }

@@ -126,7 +126,7 @@ async fn problems_and_warnings_are_reported_together() {
 }
 
 #[tokio::test]
-async fn empty_strings_in_address_lists_are_named_and_empty_lists_have_no_recipients() {
+async fn empty_strings_in_address_lists_are_problems_and_empty_lists_mean_no_recipients() {
     let service = Service::start().await;
     for (list, pointers) in [
         (json!([""]), vec!["/to/0"]),
@@ -186,7 +186,7 @@ async fn test_mode_is_reported_and_a_repetition_gets_the_first_answer() {
 }
 
 #[tokio::test]
-async fn maintenance_closes_the_api_and_readiness_but_not_liveness() {
+async fn during_maintenance_calls_and_ready_get_a_503_but_health_does_not() {
     let service = Service::start().await;
     assert_eq!(service.client.get("/ready").await.unwrap().status, 200);
     service.app.set_maintenance(true).await.unwrap();
@@ -202,7 +202,7 @@ async fn maintenance_closes_the_api_and_readiness_but_not_liveness() {
 }
 
 #[tokio::test]
-async fn a_store_that_accepts_nothing_is_a_503() {
+async fn a_send_gets_a_503_while_the_store_accepts_nothing() {
     let service = Service::start_with(Settings::default(), Mode::Serve, u64::MAX).await;
     let send = message_to("a@example.net");
     let reply = service.client.post_json(SEND_MESSAGE, Some(&service.key), &send).await.unwrap();

@@ -72,7 +72,7 @@ impl Service {
         .await;
     }
 
-    fn caught(&self) -> usize {
+    fn caught_count(&self) -> usize {
         self.delivery.inbox().unwrap().list(10).len()
     }
 }
@@ -147,11 +147,11 @@ async fn a_scheduled_message_waits_for_its_time(database: Option<postroad_testki
     service.store.remove_gate(GateScope::Everything).await.unwrap();
     service.until_status(&fresh, "Sent").await;
     service.until_status(&scheduled, "Scheduled").await;
-    assert_eq!(service.caught(), 1);
+    assert_eq!(service.caught_count(), 1);
 
     service.clock.set(send_at.plus(Duration::from_secs(1)));
     service.until_status(&scheduled, "Sent").await;
-    assert_eq!(service.caught(), 2);
+    assert_eq!(service.caught_count(), 2);
     service.delivery.stop().await;
 }
 

@@ -154,7 +154,7 @@ async fn check_failing_records(world: World) {
     world.until_events(&["domain.verified", "domain.failing"]).await;
     world.verify_after_hours(1).await;
     let dropped = world.verify_after_hours(1).await;
-    assert_eq!(dropped["return_path"], "rp.mail.example.test", "three checks found it wrong");
+    assert_eq!(dropped["return_path"], "rp.mail.example.test", "three checks found its record wrong");
     let late = world.verify_after_hours(69).await;
     assert_eq!((&late["verified"], &late["failing_since"]), (&json!(true), &since));
     assert!(world.can_send().await);
@@ -199,8 +199,8 @@ async fn a_tracking_host_is_used_with_a_good_certificate_only() {
     let good = TestCertificate::for_names(&["track.shop.example"]);
     let server = HttpsServer::start(&good);
     server.answer("track.shop.example/", HttpsAnswer::status(404));
-    let other = HttpsServer::start(&TestCertificate::self_signed(&["track.shop.example"]));
-    other.answer("track.shop.example/", HttpsAnswer::status(404));
+    let self_signed = HttpsServer::start(&TestCertificate::self_signed(&["track.shop.example"]));
+    self_signed.answer("track.shop.example/", HttpsAnswer::status(404));
     let broken = HttpsServer::start(&good);
     broken.answer("track.shop.example/", HttpsAnswer::status(502));
     let folder = TempDir::new().unwrap();
@@ -210,7 +210,7 @@ async fn a_tracking_host_is_used_with_a_good_certificate_only() {
     for (number, (port, has_authority, is_used)) in [
         (server.address().port(), true, true),
         (server.address().port(), false, false),
-        (other.address().port(), true, false),
+        (self_signed.address().port(), true, false),
         (broken.address().port(), true, false),
     ]
     .into_iter()

@@ -1,4 +1,4 @@
-//! Forms of a request: methods, form encoding, odd JSON, unknown paths.
+//! Forms of a request: methods, form encoding, PHP's and invalid JSON, unknown paths.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ async fn json_as_php_writes_it_is_understood() {
 }
 
 #[tokio::test]
-async fn the_field_params_holds_the_json() {
+async fn the_json_is_read_from_the_field_params() {
     let service = Service::start().await;
     let form = ("content-type", "application/x-www-form-urlencoded");
     let multipart = ("content-type", "multipart/form-data; boundary=xx");

@@ -27,7 +27,7 @@ async fn suppress(service: &Service, address: &str) {
 }
 
 #[tokio::test]
-async fn suppressed_recipient_is_held_and_says_why() {
+async fn a_message_to_a_suppressed_recipient_is_held_and_its_delivery_record_says_why() {
     let service = Service::start().await;
     suppress(&service, "gone@example.net").await;
     let (id, status) = send(&service, "Gone@example.net").await;
@@ -40,7 +40,7 @@ async fn suppressed_recipient_is_held_and_says_why() {
 }
 
 #[tokio::test]
-async fn messages_beyond_the_hourly_limit_are_held_but_simulated_ones_are_not() {
+async fn messages_beyond_the_hourly_limit_are_held_but_those_to_simulator_recipients_are_not() {
     let service = Service::start().await;
     let server_id = service.store.list_servers().await.unwrap()[0].id;
     // Set before the first call, because the setting is cached for two seconds.

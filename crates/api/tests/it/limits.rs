@@ -129,7 +129,7 @@ async fn answers_that_a_client_does_not_read_count_against_its_address() {
 
 #[tokio::test]
 async fn error_answers_that_nobody_reads_are_counted_and_cut_off() {
-    // 1.5 MiB for answers, half of them for one server.
+    // 1.5 MiB for answers, half of that for one server.
     let mut settings =
         Settings { in_flight_bytes_max: 4 << 20, requests_per_tenant_max: 500, ..Settings::default() };
     settings.times.memory_wait = Duration::from_millis(300);

@@ -31,7 +31,7 @@ async fn a_plain_listener_redirects_to_https() {
 }
 
 #[tokio::test]
-async fn tls_at_a_trusted_proxy_is_served_and_recorded() {
+async fn a_request_over_tls_to_a_trusted_proxy_is_served_and_recorded_as_tls() {
     let settings = Settings { trusted_proxies: vec!["127.0.0.0/8".parse().unwrap()], ..Settings::default() };
     let service = Service::start_with(settings, Mode::RedirectToHttps { port: 443 }, 0).await;
     let https = [("x-forwarded-proto", "https"), ("x-forwarded-for", "192.0.2.7")];
@@ -149,7 +149,7 @@ async fn a_request_in_flight_is_finished_when_the_server_stops() {
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_finish_is_cut_off() {
+async fn a_request_that_does_not_finish_is_cut_off_when_the_server_stops() {
     let mut settings = Settings::default();
     settings.times.stop = Duration::from_millis(50);
     let service = Service::start_with(settings, Mode::Serve, 0).await;

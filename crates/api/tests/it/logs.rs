@@ -35,8 +35,8 @@ impl<'a> MakeWriter<'a> for LogBuffer {
 #[tokio::test]
 async fn every_request_is_one_line_without_keys_addresses_or_content() {
     let lines = LogBuffer::default();
-    // With one dispatcher, the first thread that reaches a log line decides for all threads whether it is enabled, and
-    // threads of other tests have no subscriber. With two, tracing asks both.
+    // With one dispatcher, the first thread that reaches a log line decides for all threads whether that line is
+    // enabled, and threads of other tests have no subscriber. With two dispatchers, tracing asks both.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let subscriber =
         tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).with_writer(lines.clone());
@@ -64,11 +64,11 @@ async fn every_request_is_one_line_without_keys_addresses_or_content() {
             assert!(fields["duration_ms"].is_f64(), "{fields}");
             let own_id = fields["request.own_id"].as_str().unwrap_or_default().to_owned();
             assert!(own_id.len() == 36 && own_ids.insert(own_id), "{fields}");
-            let known = fields["server.id"].is_i64() && fields["credential.id"].is_i64();
+            let has_caller = fields["server.id"].is_i64() && fields["credential.id"].is_i64();
             let text = |name: &str| fields[name].as_str().unwrap_or_default().to_owned();
             let status = &fields["status"];
             format!(
-                "{} {} {} {status} {} {known}",
+                "{} {} {} {status} {} {has_caller}",
                 text("request.id"),
                 text("method"),
                 text("path"),

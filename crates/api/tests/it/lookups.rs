@@ -69,7 +69,7 @@ async fn a_message_has_the_requested_expansions() {
 }
 
 #[tokio::test]
-async fn an_absent_body_is_null() {
+async fn the_html_body_of_a_message_without_html_is_null() {
     let service = Service::start().await;
     let sent = service.call(SEND_MESSAGE, &message_to("a@example.net")).await;
     let id = &sent["data"]["messages"]["a@example.net"]["id"];

@@ -1,4 +1,4 @@
-//! docs/endpoints.md is generated from the OpenAPI document.
+//! Generates docs/endpoints.md from the OpenAPI document, and checks that the file is up to date.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -45,7 +45,7 @@ pub enum Denial {
 /// depend on the subject, so they reveal nothing about it.
 pub fn permit(actor: &Actor, operation: Operation, subject: Subject) -> Result<(), Denial> {
     permit_any(actor, operation)?;
-    let is_own = match (actor, subject) {
+    let is_visible = match (actor, subject) {
         (_, Subject::Absent) => false,
         (actor, _) if actor.is_operator() => true,
         (Actor::ServerKey { server_id, .. }, Subject::Server { id, .. }) => *server_id == id,
@@ -55,7 +55,7 @@ pub fn permit(actor: &Actor, operation: Operation, subject: Subject) -> Result<(
         ) => *account_id == owner,
         _ => false,
     };
-    if is_own { Ok(()) } else { Err(Denial::NotFound) }
+    if is_visible { Ok(()) } else { Err(Denial::NotFound) }
 }
 
 /// The part of `permit` that does not depend on the subject.
@@ -133,9 +133,9 @@ mod tests {
             (&["full"], |_| true),
             (&["read"], |op| op.effect() == Effect::Read),
             (&["servers", "domains:read"], |op| {
-                let read =
+                let domain_reads =
                     ["domains/get", "domains/list", "domains/zone", "domains/reports", "domains/links"];
-                op.name().starts_with("servers/") || read.contains(&op.name())
+                op.name().starts_with("servers/") || domain_reads.contains(&op.name())
             }),
             (&["credentials"], |op| op.name().starts_with("credentials/")),
         ];
@@ -200,7 +200,7 @@ mod tests {
                     SERVER_OF_OTHER_ACCOUNT,
                     Subject::Absent,
                 ] {
-                    let is_own = match subject {
+                    let is_visible = match subject {
                         Subject::Absent => false,
                         _ if actor.is_operator() => true,
                         OWN_SERVER => true,
@@ -209,9 +209,9 @@ mod tests {
                     };
                     let permitted = permit(actor, operation, subject);
                     let what = format!("{actor:?} {} {subject:?}: {permitted:?}", operation.name());
-                    assert_eq!(permitted.is_ok(), may(operation) && is_own, "{what}");
+                    assert_eq!(permitted.is_ok(), may(operation) && is_visible, "{what}");
                     // Somebody else's object is denied like one that does not exist.
-                    assert_eq!(permitted == Err(Denial::NotFound), may(operation) && !is_own, "{what}");
+                    assert_eq!(permitted == Err(Denial::NotFound), may(operation) && !is_visible, "{what}");
                 }
             }
         }

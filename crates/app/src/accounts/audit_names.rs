@@ -1,4 +1,4 @@
-//! Entries of the audit log with the names of people, keys and objects, as people read them.
+//! Entries of the audit log for display, with the names of actors and objects.
 
 use std::collections::HashMap;
 

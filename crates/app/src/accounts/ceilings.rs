@@ -1,4 +1,4 @@
-//! Ceilings of an account: the operator's changes, and warnings for callers who come near one.
+//! Ceilings of an account: the operator's changes, and warnings for callers who come near a ceiling.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, Change, LimitedObject, SendRate};

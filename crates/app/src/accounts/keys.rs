@@ -88,8 +88,8 @@ impl App {
         Ok(Some(Created { value: (None, key), is_replay: true }))
     }
 
-    /// Creates an operator key. Such a key works like an account key of every account, and for operations of the
-    /// operator's level.
+    /// Creates an operator key. Such a key works like an account key of every account, and also for the operator's own
+    /// operations.
     pub async fn create_operator_key(
         &self,
         by: &Requester,

@@ -77,7 +77,8 @@ impl App {
         );
         let new = NewServer { account_id, name, mode: request.mode, pool_id: request.pool };
         let created = store.create_server_by(origin_of(by), new).await;
-        // A concurrent call with the same idempotency key may have created the server, which then reached the ceiling.
+        // A concurrent call with the same idempotency key may have created the server. Then the name exists, or the
+        // ceiling is reached, because of that call.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
             && let Some(id) = self.find_created_id(Some(account_id), request.idempotency_key.as_ref()).await?
         {
@@ -123,7 +124,7 @@ impl App {
         let only_lifts_ceiling =
             ceilings.1.mode == Some(ServerMode::Live) && change.mode != Some(ServerMode::Live);
         let store = self.audited_store(by, operation, AuditSubject::Server(id));
-        let updated = store.update_server_by_operator(id, request.if_version, ceilings, change).await;
+        let updated = store.update_server_with_ceilings(id, request.if_version, ceilings, change).await;
         self.forget_setup();
         match updated.map_err(|error| match error {
             // The pool or the server was deleted at the same moment.
@@ -233,8 +234,8 @@ impl App {
         pool: PoolId,
     ) -> Result<bool, AccountRefusal> {
         let found = self.inner.store.list_pools().await?.into_iter().find(|found| found.id == pool);
-        let is_own = |pool: &Pool| pool.shared || pool.account_id == Some(account_id);
-        Ok(found.is_some_and(|pool| by.actor.is_operator() || is_own(&pool)))
+        let is_shared_or_own = |pool: &Pool| pool.shared || pool.account_id == Some(account_id);
+        Ok(found.is_some_and(|pool| by.actor.is_operator() || is_shared_or_own(&pool)))
     }
 
     fn check_ceilings(&self, request: ServerChangeRequest) -> Result<CeilingsChange, AccountRefusal> {

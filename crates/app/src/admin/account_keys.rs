@@ -69,8 +69,8 @@ impl App {
         Ok(account_key_json(&revoked))
     }
 
-    /// One page of an account's audit log, or of the installation's own without an account; oldest first. `next` is the
-    /// position where the next page begins, if more entries may follow.
+    /// One page of the audit log of an account, or of the installation if `account` is `None`; oldest first. `next` is
+    /// the position where the next page begins, if more entries may follow.
     pub async fn show_audit(
         &self,
         account: Option<&str>,
@@ -99,8 +99,8 @@ impl App {
         Ok(found?.id)
     }
 
-    /// Checks a part of the audit log. Fails if a chain in this part is broken, or if an entry expected as
-    /// `ACCOUNT:SEQ:HASH` is missing or differs. `next` is the position where the next part begins.
+    /// Checks a part of the audit log. Fails if a chain in this part is broken, or if an entry that
+    /// `expected` lists as `ACCOUNT:SEQ:HASH` is missing or differs. `next` is the position where the next part begins.
     pub async fn check_audit(&self, expected: &[String], from: AuditPosition) -> Result<Value, AdminError> {
         let (verdicts, next) = self.verify_audit(&Requester::command_line(), from).await?;
         if let Some((account, seq)) = verdicts.iter().find_map(|v| Some((v.account_id, v.broken_at?))) {

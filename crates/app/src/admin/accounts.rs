@@ -49,7 +49,7 @@ impl App {
     }
 
     /// The account's ceilings, the numbers of its objects, and the numbers of its messages in the current hour, day and
-    /// month, as far as they have a limit.
+    /// month. Only periods that have a limit are counted.
     pub async fn show_account_usage(&self, name: &str) -> Result<Value, AdminError> {
         let account = self.find_account(name).await?;
         let usage = self.account_usage(&Requester::command_line(), Some(account.id)).await?;

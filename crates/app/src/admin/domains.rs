@@ -1,4 +1,4 @@
-//! Admin commands for sending domains, of a server or of an account and all its servers, and for the installation's
+//! Admin commands for sending domains (of a server, or of an account and all its servers), and for the installation's
 //! host name.
 
 use postroad_boxed_futures::boxed_futures;

@@ -7,7 +7,7 @@ use postroad_store::{Account, AccountFilter, Server, ServerFilter};
 use super::AdminError;
 use crate::App;
 
-/// Maximum number of servers or accounts that are read for one name; also of deleted ones, which are read in addition.
+/// Maximum number of servers or accounts of one name that are read; as many deleted ones are read in addition.
 const SAME_NAME_MAX: usize = 10;
 
 #[boxed_futures]
@@ -62,7 +62,7 @@ impl App {
         matching.sort_by_key(|account| account.id);
         matching.dedup_by_key(|account| account.id);
         if matching.len() > 1 {
-            // Accounts name themselves, and may take the name of another.
+            // Accounts choose their own names, and may choose the name of another account.
             let ids: Vec<String> = matching.iter().map(|account| account.id.to_string()).collect();
             let ids = ids.join(", ");
             return Err(AdminError::refused(format!(

@@ -45,7 +45,7 @@ impl AdminError {
 
 #[boxed_futures]
 impl App {
-    /// Adds a warning to the answer if the account is near its ceiling.
+    /// Adds a warning to the answer if the account is near its ceiling for objects of this kind.
     async fn add_ceiling_warning(&self, answer: &mut Value, account_id: AccountId, object: LimitedObject) {
         if let Some(warning) = self.ceiling_warning(account_id, object).await {
             answer["warnings"] = json!([warning]);

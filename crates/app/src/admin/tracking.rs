@@ -25,8 +25,8 @@ pub struct SetDomainTracking {
     pub domain: NamedDomain,
     pub opens: Option<Switch>,
     pub clicks: Option<Switch>,
-    /// Host of tracking links. An empty text selects the default: `track.<domain>` if verified, else the installation's
-    /// host.
+    /// Host of tracking links. An empty text selects the default: `track.<domain>` if its DNS record is verified, else
+    /// the installation's host.
     pub host: Option<String>,
 }
 
@@ -100,7 +100,7 @@ fn server_tracking_json(server: &Server) -> Value {
 }
 
 /// JSON of a domain's tracking settings. In `opens` and `clicks`, `null` means the sending server's setting; in
-/// `host`, it means `track.<domain>` if verified, else the installation's host.
+/// `host`, it means `track.<domain>` if its DNS record is verified, else the installation's host.
 fn domain_tracking_json(domain: &Domain, tracking: &DomainTracking) -> Value {
     json!({
         "id": domain.id,

@@ -34,7 +34,7 @@ impl App {
         Ok(answer)
     }
 
-    /// Invites a person; the answer has the link of the invitation, which is shown only once.
+    /// Invites a person; the answer has the invitation's link, which is shown only once.
     pub async fn add_invitation(
         &self,
         email: String,

@@ -24,8 +24,8 @@ pub struct ServerFigures {
 #[boxed_futures]
 impl App {
     /// Figures since `from` of the first servers of an account, and whether it has more servers. Unlike
-    /// `analytics_summary`, it does not count new events first. Servers whose figures the requester may not see are
-    /// left out.
+    /// `analytics_summary`, this call does not count new events first. Servers whose figures the requester may not see
+    /// are left out.
     pub async fn figures_by_server(
         &self,
         by: &Requester,

@@ -147,7 +147,7 @@ impl App {
         let known = known.ok_or_else(too_many_rows)?;
         sets.total = known.len();
         for (number, set) in known {
-            let value = |dimension: Dimension| DimensionValue::in_set(dimension, &set, &pools);
+            let value = |dimension: Dimension| DimensionValue::from_set(dimension, &set, &pools);
             sets.has_other |= dimensions.iter().any(|dimension| dimension.is_beyond_limit_in(&set));
             let passes = |filter: &Filter| filter.values.contains(&value(filter.dimension));
             if selection.filters.iter().all(passes) {

@@ -14,7 +14,7 @@ use crate::App;
 const PAUSE_AFTER_COUNT: Duration = Duration::from_secs(3);
 /// Longest wait, after the pause, for a notice of new events. Events of other nodes come without a notice.
 const NOTICE_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Maximum number of batches, of up to 2,000 events each, that one server gets in a round.
+/// Maximum number of batches, of up to 2,000 events each, that are counted for one server in a round.
 const BATCHES_PER_ROUND: usize = 2;
 /// Maximum number of batches that an analytics call waits for; then it is answered from the events counted so far.
 const BATCHES_PER_CALL: usize = 10;
@@ -62,7 +62,7 @@ impl App {
         for _ in 0..batches_max {
             match self.inner.store.count_events(server, &rules).await? {
                 CountProgress::MoreLeft => {}
-                done => return Ok(done),
+                progress @ (CountProgress::AllDone | CountProgress::Overtaken) => return Ok(progress),
             }
         }
         Ok(CountProgress::MoreLeft)

@@ -15,7 +15,7 @@ pub enum DimensionValue {
 
 impl DimensionValue {
     /// The value of a dimension in `set`. `pools` maps pool ids to names.
-    pub(super) fn in_set(dimension: Dimension, set: &Dimensions, pools: &HashMap<i64, String>) -> Self {
+    pub(super) fn from_set(dimension: Dimension, set: &Dimensions, pools: &HashMap<i64, String>) -> Self {
         match set.value_of(dimension) {
             StoredValue::Text("") | StoredValue::Id(0) => Self::None,
             StoredValue::Text(text) => Self::Text(text.to_owned()),

@@ -31,7 +31,7 @@ pub struct MessageMetrics {
     /// First open by a person, not by a program.
     pub first_opened_at: Option<Timestamp>,
     pub first_clicked_at: Option<Timestamp>,
-    /// Links with the most clicks by people first.
+    /// Sorted by clicks of people, most first.
     pub links: Vec<LinkClicks>,
     /// Seconds from acceptance, or from the scheduled time, to the start of the first attempt. `None` without an
     /// attempt.
@@ -87,11 +87,11 @@ fn metrics_of(status: Status, due_at: Timestamp, events: &[Event]) -> MessageMet
         let is_bot = data["bot"] == true;
         match event.kind {
             EventKind::Delivered | EventKind::Delayed | EventKind::Failed => {
-                metrics.add_attempt(event, &data, due_at);
+                metrics.add_outcome(event, &data, due_at);
             }
             // The message was refused in an attempt, not returned later.
             EventKind::Bounced if data["bounce"]["kind"] != "async" => {
-                metrics.add_attempt(event, &data, due_at);
+                metrics.add_outcome(event, &data, due_at);
             }
             EventKind::Held => metrics.holds += 1,
             EventKind::Complained => metrics.complaints += 1,
@@ -119,7 +119,7 @@ fn metrics_of(status: Status, due_at: Timestamp, events: &[Event]) -> MessageMet
 }
 
 impl MessageMetrics {
-    fn add_attempt(&mut self, event: &Event, data: &Value, due_at: Timestamp) {
+    fn add_outcome(&mut self, event: &Event, data: &Value, due_at: Timestamp) {
         let after = |moment: Timestamp| moment.since(due_at).as_secs_f64();
         // Without a contacted host there was no attempt: for example, the domain does not exist.
         if let Some(attempt) = data["attempt"].as_u64() {

@@ -130,8 +130,8 @@ impl App {
 }
 
 fn series_of(group_sums: GroupSums, borders: &[i64], query: &TimeseriesQuery) -> Vec<Series> {
-    let points = borders.len() - 1;
-    let series_max = (POINTS_MAX / points).clamp(1, SERIES_MAX);
+    let span_count = borders.len() - 1;
+    let series_max = (POINTS_MAX / span_count).clamp(1, SERIES_MAX);
     let mut groups: Vec<(Group, HashMap<usize, Sums>)> = group_sums.into_iter().collect();
     let size =
         |spans: &HashMap<usize, Sums>, metric| spans.values().map(|sums| sums.counts.of(metric)).sum::<u64>();
@@ -150,7 +150,7 @@ fn series_of(group_sums: GroupSums, borders: &[i64], query: &TimeseriesQuery) ->
             at: at_second(borders[span]),
             figures: Figures::of(spans.remove(&span).unwrap_or_default(), query.include_bots),
         };
-        let points = (0..points).map(point).collect();
+        let points = (0..span_count).map(point).collect();
         Series { values, is_rest, points }
     };
     let mut series: Vec<Series> = groups.into_iter().map(|group| to_series(group, false)).collect();

@@ -78,6 +78,7 @@ impl App {
         Ok(Top { from, to, entries, is_current, has_other })
     }
 
+    /// Sums by value of the dimension, and `CounterSums::has_other`.
     async fn sums_by(
         &self,
         caller: &Caller,

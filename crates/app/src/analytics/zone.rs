@@ -131,6 +131,7 @@ mod tests {
         Timestamp::parse_rfc3339(text).unwrap()
     }
 
+    /// Length of each span in hours.
     fn hours(zone: &str, from: &str, to: &str, granularity: Granularity) -> Vec<f64> {
         let borders = Zone::parse(zone).unwrap().borders(at(from), at(to), granularity, 1_000).unwrap();
         borders.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 3_600.0).collect()

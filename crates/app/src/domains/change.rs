@@ -1,4 +1,4 @@
-//! Deletes domains and gives them new keys; lists the records that `postroad dev` publishes.
+//! Deletes domains, adds DKIM keys to them, and lists the records that `postroad dev` publishes.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::access::Operation;
 use crate::accounts::Requester;
 use crate::{App, FieldProblem};
 
-/// How long links in sent mail keep working if mail is kept forever.
-const LINK_LIFETIME_MAX: Duration = Duration::from_hours(24 * 365 * 10);
+/// How long links in sent mail keep working if no retention period limits how long mail is kept.
+const LINK_LIFETIME_DEFAULT: Duration = Duration::from_hours(24 * 365 * 10);
 
 #[boxed_futures]
 impl App {
@@ -41,7 +41,7 @@ impl App {
 
     /// Time until which links in mail sent so far must keep working: as long as the mail itself is kept.
     pub(crate) fn links_until(&self) -> Timestamp {
-        self.inner.clock.now().plus(self.inner.retention.messages.unwrap_or(LINK_LIFETIME_MAX))
+        self.inner.clock.now().plus(self.inner.retention.messages.unwrap_or(LINK_LIFETIME_DEFAULT))
     }
 
     /// Adds a DKIM key to a domain; the caller has checked the permission.

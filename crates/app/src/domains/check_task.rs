@@ -1,8 +1,8 @@
-//! Task that checks domains periodically, and writes the waiting events of domains, which earlier transactions stored
-//! with the domain. Every node runs the task; the store assigns each due check to one node.
+//! Task that checks domains periodically. It also writes the events of domains that earlier transactions left waiting.
+//! Every node runs the task; the store assigns each due check to one node.
 //!
-//! If the store is unavailable, the task tries again after a pause. Stopping the task aborts running checks: nothing is
-//! recorded, and they are due again a few minutes later.
+//! If the store is unavailable, the task tries again after a pause. Stopping the task aborts running checks: these
+//! record nothing, and are due again a few minutes later.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,7 +14,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use crate::App;
 
 /// Interval at which the task looks for due checks; shorter if the check interval is shorter.
-const LOOK_UP_INTERVAL_MAX: Duration = Duration::from_secs(5);
+const POLL_INTERVAL_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of concurrent checks; they mostly wait for other people's name servers.
 const CONCURRENT_CHECKS_MAX: usize = 20;
 
@@ -28,7 +28,7 @@ impl DomainCheckTask {
     pub fn start(app: App) -> Self {
         let task = tokio::spawn(async move {
             let mut running = RunningChecks::default();
-            let pause = LOOK_UP_INTERVAL_MAX.min(app.inner.check_intervals.shortest);
+            let pause = POLL_INTERVAL_MAX.min(app.inner.check_intervals.shortest);
             loop {
                 app.begin_checks(&mut running).await;
                 // Wait for the end of a check, because another one can begin then.
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_check_that_panics_no_longer_counts() {
+    async fn a_panicked_check_is_removed_from_the_counts_of_running_checks() {
         let mut running = RunningChecks::default();
         running.begin(AccountId(1), async { panic!("a damaged record") });
         running.begin(AccountId(1), std::future::pending());

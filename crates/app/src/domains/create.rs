@@ -14,7 +14,7 @@ use crate::access::Operation;
 use crate::accounts::{Created, CreationKey, Requester};
 use crate::{App, FieldProblem};
 
-/// Timeout for looking up existing records. Without an answer, records are suggested as for a new domain.
+/// Timeout for looking up existing records. Without an answer, records are suggested as if none existed.
 const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[boxed_futures]
@@ -28,7 +28,7 @@ impl App {
         key: DkimKeyRequest,
         creation: Option<CreationKey>,
     ) -> Result<Created<DomainView>, DomainRefusal> {
-        // Servers of an account may use the same idempotency keys.
+        // Two servers of an account may use the same idempotency key for different domains.
         let creation = match owner {
             DomainOwner::Server(id) => creation.map(|key| key.of_server(id)),
             DomainOwner::Account(_) => creation,
@@ -51,7 +51,8 @@ impl App {
         let operation = Operation::DomainsCreate;
         let key = creation.as_ref().map(|key| (owned.account_id, key));
         let created = self.audited_store_for_creation(by, operation, subject, key).create_domain(new).await;
-        // A concurrent call with the same idempotency key may have created the domain, which then reached the ceiling.
+        // A concurrent call with the same idempotency key may have created the domain. Then the name exists, or the
+        // ceiling is reached, because of that call.
         let is_refused = matches!(
             created,
             Err(StoreError::Conflict | StoreError::LimitReached | StoreError::CeilingReached { .. })
@@ -70,6 +71,7 @@ impl App {
         Ok(Created { value: self.domain_view(domain).await, is_replay: false })
     }
 
+    /// The domain that an earlier call with the same idempotency key created.
     async fn find_domain_created_before(
         &self,
         account_id: AccountId,
@@ -95,9 +97,9 @@ impl App {
         let mut keys = vec![dkim_keys::import_or_generate(limits, &name, key).await?];
         if keys[0].algorithm == KeyAlgorithm::Ed25519 {
             // An Ed25519 key is used only in addition to RSA, which every receiver can verify.
-            keys.insert(0, dkim_keys::generate_with_selector(limits, KeyAlgorithm::Rsa).await?);
+            keys.insert(0, dkim_keys::generate_with_new_selector(limits, KeyAlgorithm::Rsa).await?);
         } else if self.inner.dkim_ed25519 {
-            keys.push(dkim_keys::generate_with_selector(limits, KeyAlgorithm::Ed25519).await?);
+            keys.push(dkim_keys::generate_with_new_selector(limits, KeyAlgorithm::Ed25519).await?);
         }
         let records = if is_verified { Vec::new() } else { self.look_up_existing(owner, &name).await };
         let next_check_at = self.inner.clock.now().plus(self.inner.check_intervals.shortest);

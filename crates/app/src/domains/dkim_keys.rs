@@ -16,7 +16,7 @@ pub struct DkimKeyRequest {
     pub private_key: Option<String>,
     /// If absent, a new selector is generated.
     pub selector: Option<String>,
-    /// Algorithm of a generated key: `rsa` (default), or `ed25519` for a second signature.
+    /// `rsa`, or `ed25519` for a second signature. If absent: that of the imported key, or `rsa` for a generated key.
     #[serde(default)]
     pub algorithm: Option<String>,
 }
@@ -81,15 +81,15 @@ pub(super) async fn import_or_generate(
         Some(key) => key,
         None => generate(limits, algorithm.unwrap_or(KeyAlgorithm::Rsa)).await?,
     };
-    Ok(new_key(selector, &key))
+    Ok(to_new_dkim_key(selector, &key))
 }
 
 /// Generates a key with a new selector.
-pub(super) async fn generate_with_selector(
+pub(super) async fn generate_with_new_selector(
     limits: &DomainLimits,
     algorithm: KeyAlgorithm,
 ) -> Result<NewDkimKey, DomainRefusal> {
-    Ok(new_key(new_selector(), &generate(limits, algorithm).await?))
+    Ok(to_new_dkim_key(new_selector(), &generate(limits, algorithm).await?))
 }
 
 /// Generates a key. An RSA key takes long, so the work runs on a blocking thread, for a few keys at a time.
@@ -105,7 +105,7 @@ async fn generate(limits: &DomainLimits, algorithm: KeyAlgorithm) -> Result<Dkim
     Ok(generated.map_err(stopping).and_then(|generated| generated.map_err(failed))?)
 }
 
-fn new_key(selector: String, key: &DkimKey) -> NewDkimKey {
+fn to_new_dkim_key(selector: String, key: &DkimKey) -> NewDkimKey {
     NewDkimKey {
         selector,
         algorithm: algorithm_of(key),

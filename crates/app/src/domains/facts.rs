@@ -48,11 +48,11 @@ impl FactsCache {
 impl App {
     /// Facts for the domains of an owner; from the DNS, cached briefly.
     pub(crate) async fn service_facts(&self, owner: DomainOwner) -> Service {
-        let senders = match owner {
+        let scope = match owner {
             DomainOwner::Server(id) => SourceScope::Server(id),
             DomainOwner::Account(id) => SourceScope::Account(id),
         };
-        self.facts_for(senders).await
+        self.facts_for(scope).await
     }
 
     /// Facts for the installation itself, with all its source addresses.
@@ -60,8 +60,8 @@ impl App {
         self.facts_for(SourceScope::All).await
     }
 
-    async fn facts_for(&self, senders: SourceScope) -> Service {
-        let (config, trouble) = self.service_config(senders).await;
+    async fn facts_for(&self, scope: SourceScope) -> Service {
+        let (config, trouble) = self.service_config(scope).await;
         if let Some(error) = trouble {
             tracing::warn!(%error, "reading the installation's addresses failed; SPF records are not judged until it works");
             return Service::unknown(&config, unknown_reason());
@@ -85,21 +85,21 @@ impl App {
 
     /// The configuration. If the store does not answer, returns the error, and a configuration with only this node's
     /// name.
-    async fn service_config(&self, senders: SourceScope) -> (ServiceConfig, Option<StoreError>) {
+    async fn service_config(&self, scope: SourceScope) -> (ServiceConfig, Option<StoreError>) {
         let read = async {
             let host = self.installation_host().await?;
-            Ok((host, self.inner.store.list_sources_of(senders).await?))
+            Ok((host, self.inner.store.list_sources_of(scope).await?))
         };
         let takes_reports = self.checker().is_some_and(|checker| checker.takes_reports);
         let address = |source: Source| SendingAddress { address: source.address, helo: source.helo };
         match read.await {
-            Ok((host, senders)) => {
-                let sources = senders.sources.into_iter().map(address).collect();
+            Ok((host, found)) => {
+                let sources = found.sources.into_iter().map(address).collect();
                 (
                     ServiceConfig {
                         host,
                         sources,
-                        uses_system_address: senders.uses_system_address,
+                        uses_system_address: found.uses_system_address,
                         takes_reports,
                     },
                     None,

@@ -9,7 +9,7 @@ use crate::admin::AdminError;
 
 #[boxed_futures]
 impl App {
-    /// All records, with the current DNS content if domains are checked.
+    /// All records of the installation, with the current DNS content if this process checks domains.
     pub async fn installation_records(&self) -> Result<Value, AdminError> {
         let (host, checks) = self.check_installation().await?;
         Ok(json!({ "name": host, "records": checks }))

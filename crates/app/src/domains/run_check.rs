@@ -142,6 +142,7 @@ fn outcome(
     intervals: CheckIntervals,
     Range { start: begun_at, end: now }: Range<Timestamp>,
 ) -> DomainCheck {
+    // Whether links can use the tracking host: it is an alias of ours, and it answers over HTTPS.
     let has_track_host = match has_alias {
         Some(true) => link_host.as_ref().map(LinkHostCheck::is_good),
         other => other,
@@ -176,9 +177,9 @@ fn outcome(
     let keys: Vec<(DomainKeyId, bool)> = domain.keys.iter().filter_map(key_verdict).collect();
     let waits = |key: &&DomainKey| key.state == KeyState::Pending && !keys.contains(&(key.id, true));
     let key_waits_since = domain.keys.iter().filter(waits).map(|key| key.created_at).max();
-    let are_verified = checks.iter().all(|check| check.status == RecordStatus::Verified);
+    let are_all_verified = checks.iter().all(|check| check.status == RecordStatus::Verified);
     // Not complete while the tracking host fails: the host's certificate may take a little longer.
-    let is_complete = are_verified && has_track_host != Some(false);
+    let is_complete = are_all_verified && has_track_host != Some(false);
     let event_records: Vec<_> = checks
         .iter()
         .map(|check| {

@@ -47,14 +47,14 @@ pub(super) fn next_check_at(
     rng: &mut impl Rng,
 ) -> Timestamp {
     let Findings { is_good, is_complete, key_waits_since, name_fails_since } = findings;
-    let waits_since = match (is_good, domain.failing_since) {
+    let change_expected_since = match (is_good, domain.failing_since) {
         // Some owners add the optional records a little later.
         (Some(true), _) if !is_complete => key_waits_since.max(name_fails_since).or(Some(domain.created_at)),
         (Some(true), _) => key_waits_since.max(name_fails_since),
         (Some(false), None) if domain.good_since.is_some() => Some(now),
         (_, failing_since) => failing_since.max(key_waits_since).or(Some(domain.created_at)),
     };
-    let pause = waits_since.map_or(intervals.longest, |since| {
+    let pause = change_expected_since.map_or(intervals.longest, |since| {
         (now.since(since) / 4).min(intervals.longest).max(intervals.shortest)
     });
     // Jitter spreads domains that were added or failed together.

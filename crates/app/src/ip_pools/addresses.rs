@@ -153,7 +153,7 @@ impl App {
         let store = self.audited_store(by, operation, AuditSubject::Source(source.id));
         let changed = match change {
             WarmUpChange::Start => store.set_source_warmup(source.id, Some(self.inner.clock.now())).await,
-            WarmUpChange::Pause => store.pause_source_warmup(source.id, "paused by hand".to_owned()).await,
+            WarmUpChange::Pause => store.pause_warmup_by_hand(source.id, "paused by hand".to_owned()).await,
             WarmUpChange::Resume => store.resume_warmup(source.id).await,
             WarmUpChange::End => store.set_source_warmup(source.id, None).await,
         };

@@ -1,5 +1,5 @@
-//! Pools of source addresses. The operator creates them; an account sees its own, the shared one, and those that its
-//! servers use. The HTTP API, the portal and the command line call the same functions.
+//! Pools of source addresses. The operator creates them; an account sees its own pools, the shared pool, and pools
+//! that its servers use. The HTTP API, the portal and the command line call the same functions.
 
 mod addresses;
 mod pools;

@@ -15,7 +15,7 @@ pub struct PoolView {
 pub struct AddressView {
     pub source: Source,
     pub warm_up: WarmUpState,
-    /// Day of the warm-up plan, from 1; `None` for a warm address.
+    /// Day of the warm-up plan, from 1; `None` if the address is warm or the plan is over.
     pub warm_up_day: Option<u32>,
     /// Whether message counts may be shown: to the operator, and to the account that the pool is reserved for.
     pub shows_counts: bool,

@@ -104,7 +104,7 @@ impl App {
 
     /// Note on what a finished erasure keeps; `None` for other jobs.
     pub fn note_on_job(&self, job: &MessageJob) -> Option<&'static str> {
-        let is_erased = job.kind == JobKind::Erase && job.state == JobState::Done;
+        let is_finished_erasure = job.kind == JobKind::Erase && job.state == JobState::Done;
         let note = if self.inner.store.overwrites_erased() {
             "Data that is not about the erased messages is kept, also where it contains the address: subjects of other mail, \
              templates, longer addresses"
@@ -113,7 +113,7 @@ impl App {
              templates, longer addresses. PostgreSQL keeps the erased bytes in its files until `VACUUM FULL` and in its log \
              until a checkpoint removes old segments (see search.md); WAL archives and backups keep them as well"
         };
-        is_erased.then_some(note)
+        is_finished_erasure.then_some(note)
     }
 
     async fn count_messages(

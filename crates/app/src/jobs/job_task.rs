@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_server_gets_a_step_for_each_of_its_jobs_in_order() {
+    fn every_server_gets_one_step_at_a_time_and_its_jobs_take_turns() {
         let (one, two) = (ServerId(1), ServerId(2));
         let jobs = [(one, 10), (one, 11), (one, 12), (two, 20)];
         let mut rotation = JobRotation::default();

@@ -196,8 +196,8 @@ impl ReturnReceiver {
     }
 }
 
-/// Combines the outcomes for two recipients: the mail is accepted if it is accepted for one; a temporary failure
-/// overrides everything.
+/// Combines the outcomes for two recipients: the mail is accepted if it is accepted for one of them. Returns the outer
+/// `Err` on a temporary failure, which overrides everything.
 fn merge(
     before: Result<(), ReturnRefusal>,
     now: Result<(), ReturnRefusal>,

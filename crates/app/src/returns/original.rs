@@ -15,7 +15,8 @@ const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
 const FOUND_MAX: usize = 2;
 
 impl ReturnReceiver {
-    /// The message that the enclosed original identifies: by our header or its return path, else by its Message-ID.
+    /// The message that the enclosed original identifies: by a header that Postroad added or by its return path, else
+    /// by its Message-ID.
     /// `ComplaintAboutOtherMail` if none of these identifiers was issued here, several recipients share the Message-ID,
     /// or the message no longer exists. `Busy` if the search took too long.
     pub(super) async fn find_original(&self, returned: &Returned) -> Result<Message, ReturnRefusal> {

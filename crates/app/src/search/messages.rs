@@ -14,7 +14,7 @@ const PAGE_TIME_MAX: Duration = Duration::from_millis(80);
 /// The same limit for the portal. It is lower, because the portal's page reads other data as well.
 const PORTAL_TIME_MAX: Duration = Duration::from_millis(50);
 
-/// Parses a query; a problem names the request's `field` that contained it.
+/// Parses a query; a problem names `field`, the field of the request that contained the query.
 pub(crate) fn parse_query(field: &str, text: &str) -> Result<SearchFilter, FieldProblem> {
     query::parse(text)
         .map_err(|problem| FieldProblem::new(format!("/{field}"), format!("`{field}` {problem}")))

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_refused_message_names_a_problem_and_all_together_are_bounded() {
+    fn every_refused_message_names_a_problem_and_the_total_of_problems_is_bounded() {
         let mut budget = ProblemBudget::default();
         let mut listed = 0;
         for index in 0..500 {

@@ -83,6 +83,7 @@ impl App {
             },
             size,
             direction: Direction::Outgoing,
+            // Sends with the empty sender; `mail_from` is only recorded.
             bounce: true,
             received_with_ssl: forward.received_with_ssl,
             test: false,

@@ -103,6 +103,7 @@ impl App {
         let is_resent = |name: &str| {
             name.eq_ignore_ascii_case("resent-from") || name.eq_ignore_ascii_case("resent-sender")
         };
+        // `compose_checked` reports too many headers.
         let is_within_limit = draft.headers.len() <= self.inner.limits.custom_headers_max;
         for (_, value) in draft.headers.iter().filter(|(name, _)| is_within_limit && is_resent(name)) {
             // `compose_checked` reports a value that is too long or has control characters.
@@ -238,7 +239,7 @@ struct CheckedHeaders {
     message_id: Option<String>,
     date: Option<String>,
     reply_to: Option<String>,
-    /// Postal's header for the tag, which is not sent to the recipient.
+    /// Value of Postal's header for the tag; the header is not sent to the recipient.
     tag: Option<String>,
     /// Warnings about headers that a parameter replaces.
     ignored: Vec<String>,

@@ -5,7 +5,7 @@ use postroad_model::{EmailAddress, ServerId};
 
 use crate::{App, Caller, FieldProblem, Refusal};
 
-/// Date and Message-ID for a message that has none.
+/// Date and Message-ID for a message without these headers.
 pub(super) struct PrebuiltFallback {
     date: String,
     message_id: String,

@@ -1,4 +1,4 @@
-//! The server under which the service's own mail is stored, such as links to set a password.
+//! The server under which the service's own mail is stored, such as mail with links to set a password.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, ServerId};

@@ -1,4 +1,4 @@
-//! Options in control headers of a submitted message, which correspond to fields of the HTTP API.
+//! Options that a submitted message has in control headers; they correspond to fields of the HTTP API.
 
 use std::collections::BTreeMap;
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn test_mode_takes_the_words_of_the_other_switches_and_refuses_all_others() {
+    fn test_mode_takes_the_words_of_the_other_switches_and_refuses_other_words() {
         for (values, expected) in [
             (&["1"][..], Some(true)),
             (&["YES"], Some(true)),

@@ -64,8 +64,7 @@ impl App {
         Ok(FillResult { name: Some(mail.template), problems })
     }
 
-    /// Replaces the body of a submitted message, which is a model, by the rendered texts. Also returns the template's
-    /// name.
+    /// Replaces the model in the body of a submitted message by the rendered texts. Also returns the template's name.
     pub(super) async fn fill_in_submission(
         &self,
         server_id: ServerId,

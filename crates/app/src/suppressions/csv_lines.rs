@@ -17,7 +17,7 @@ pub(super) struct Record {
     /// Number of all fields.
     pub(super) count: usize,
     /// Whether a field that is not kept has text.
-    pub(super) has_more: bool,
+    pub(super) has_unkept_text: bool,
     /// Whether a field was too long, so that only its end is kept.
     pub(super) is_too_long: bool,
 }
@@ -78,8 +78,13 @@ impl<'a> Records<'a> {
     fn next_record(&mut self) -> Option<Record> {
         let ends = self.rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         self.advance(ends);
-        let mut record =
-            Record { line: self.line, fields: Vec::new(), count: 0, has_more: false, is_too_long: false };
+        let mut record = Record {
+            line: self.line,
+            fields: Vec::new(),
+            count: 0,
+            has_unkept_text: false,
+            is_too_long: false,
+        };
         loop {
             let (text, is_cut, is_last) = self.next_field()?;
             record.count += 1;
@@ -87,7 +92,7 @@ impl<'a> Records<'a> {
             if record.fields.len() < FIELDS_MAX {
                 record.fields.push(text);
             } else {
-                record.has_more |= is_cut || !text.is_empty();
+                record.has_unkept_text |= is_cut || !text.is_empty();
             }
             if is_last {
                 return Some(record);
@@ -103,7 +108,7 @@ impl Iterator for Records<'_> {
         loop {
             let record = self.next_record()?;
             let is_blank =
-                record.fields.iter().all(String::is_empty) && !record.has_more && !record.is_too_long;
+                record.fields.iter().all(String::is_empty) && !record.has_unkept_text && !record.is_too_long;
             if !is_blank {
                 return Some(record);
             }
@@ -126,7 +131,7 @@ mod tests {
         let records: Vec<Record> = Records::of(&text).collect();
         let seen: Vec<_> = records
             .iter()
-            .map(|one| (one.line, one.fields.len(), one.count, one.has_more, one.is_too_long))
+            .map(|one| (one.line, one.fields.len(), one.count, one.has_unkept_text, one.is_too_long))
             .collect();
         let expected = [
             (1, 50, 1_000_001, true, false),

@@ -117,8 +117,8 @@ fn read_header(fields: &[String]) -> Option<(Vec<Column>, Vec<String>)> {
 }
 
 fn read_line(columns: &[Column], record: Record) -> Result<SuppressionRequest, String> {
-    let Record { fields, count, has_more, is_too_long, .. } = record;
-    if has_more || fields.iter().skip(columns.len()).any(|field| !field.is_empty()) {
+    let Record { fields, count, has_unkept_text, is_too_long, .. } = record;
+    if has_unkept_text || fields.iter().skip(columns.len()).any(|field| !field.is_empty()) {
         return Err(format!("it has {count} fields where {} are expected", columns.len()));
     }
     if is_too_long {
@@ -146,8 +146,8 @@ fn read_line(columns: &[Column], record: Record) -> Result<SuppressionRequest, S
 /// Spreadsheets treat a cell with one of these first characters as a formula.
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula. A cell whose leading quotes are
-/// followed by a formula gets one more quote, so that `without_guard` restores the exact text.
+/// Escapes a cell so that no spreadsheet evaluates it: adds an apostrophe before a formula. A cell whose leading
+/// apostrophes are followed by a formula gets one more, so that `without_guard` restores the exact text.
 fn with_guard(cell: &str) -> Cow<'_, str> {
     if is_guarded_or_formula(cell) { format!("'{cell}").into() } else { cell.into() }
 }

@@ -114,7 +114,7 @@ impl App {
         Ok(ExportedPage { csv: write_csv(&found), count: found.len(), next })
     }
 
-    /// Exports the entries that a filter selects page by page, newest first. Returns CSV text with its header, and
+    /// Exports, page by page, the entries that a filter selects, newest first. Returns CSV text with its header, and
     /// where the next page begins if more may follow.
     pub async fn export_selected_suppressions(
         &self,

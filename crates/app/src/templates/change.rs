@@ -80,6 +80,7 @@ impl App {
         Ok(Created { value, is_replay: false })
     }
 
+    /// The template that an earlier call with the same idempotency key created; published if `publish` is set.
     async fn find_template_created_before(
         &self,
         caller: &Caller,
@@ -185,7 +186,7 @@ impl App {
         self.publish_version(caller, template.id, version, Operation::TemplatesPublish).await
     }
 
-    /// Publishes the named version, or else the version that was published before the current version.
+    /// Publishes the named version, or else the version that was published before the one published now.
     pub async fn roll_back_template(
         &self,
         caller: &Caller,
@@ -236,8 +237,8 @@ impl App {
         version: i64,
         operation: Operation,
     ) -> Result<FoundTemplate, TemplateRefusal> {
-        // The version compiled when it was saved, but a newer release may be stricter. Publishing a version that no
-        // longer compiles would stop mail.
+        // The version could be compiled when it was saved, but a newer release may be stricter. Publishing a version
+        // that no longer compiles would stop mail.
         self.compiled_template(caller.server_id, id, version).await?;
         // Everything is read before the version is published, so that nothing fails afterwards: a caller would repeat a
         // failed rollback, which would publish yet another version.

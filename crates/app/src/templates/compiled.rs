@@ -168,8 +168,8 @@ impl CompiledTemplate {
         Ok(rendered)
     }
 
-    /// The text of the most specific language that has one, and the prefix of its field: `de-AT`, then `de`, then the
-    /// default.
+    /// The text in the most specific language that has one (`de-AT`, then `de`, then the default), and the prefix of
+    /// the text's field.
     fn find(&self, locale: Option<&str>, select: Select) -> Option<(&CompiledText, String)> {
         let mut tag = locale.map(canonical_locale);
         while let Some(name) = tag {
@@ -241,7 +241,7 @@ pub(super) fn canonical_locale(text: &str) -> String {
     text.split(['-', '_']).enumerate().map(canonical).collect::<Vec<_>>().join("-")
 }
 
-/// A subject is one line: line breaks from a variable would begin another header.
+/// Trims the subject and refuses line breaks in it: a line break from a variable would begin another header.
 fn check_subject(rendered: &mut RenderedTemplate) -> Result<(), RenderFailure> {
     let Some(subject) = &mut rendered.subject else { return Ok(()) };
     if subject.trim().len() < subject.len() {

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bodies_of_a_layout_without_content_are_reported() {
+    fn layout_bodies_without_the_content_variable_are_reported() {
         let (good, bad) = (Some("<p>{{ content }}</p>"), Some("<p>x</p>"));
         assert_eq!(faulty_parts(texts(good, good), texts(good, None)), [""; 0]);
         assert_eq!(faulty_parts(texts(bad, None), texts(good, None)), ["html_body"]);

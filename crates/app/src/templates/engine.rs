@@ -58,7 +58,7 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
         ValueKind::Map | ValueKind::Plain | ValueKind::Bytes => {
             Err(invalid("an object cannot be written; write its parts, or use `tojson`"))
         }
-        // Undefined values reach this function only from an `if` without `else`.
+        // Undefined values reach this function only from an `if` expression without `else`.
         ValueKind::Undefined => Ok(()),
         ValueKind::String if matches!(state.auto_escape(), AutoEscape::Html) && !value.is_safe() => {
             write_escaped(out, value.as_str().unwrap_or_default()).map_err(Error::from)

@@ -33,7 +33,7 @@ impl App {
         self.with_version(template, version).await
     }
 
-    /// Adds to a template the named version, or else the newest, and the name of its layout.
+    /// The template with the named version, or else the newest, and with the name of that version's layout.
     pub(super) async fn with_version(
         &self,
         template: Template,

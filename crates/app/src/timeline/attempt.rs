@@ -11,7 +11,7 @@ use super::{TimelineItem, TimelineKind};
 
 /// Prefix of the transcript line with the DNS answer.
 const DNS_PREFIX: &str = "-- DNS: ";
-/// Prefix of the line about the time in the queue.
+/// Prefix of the transcript line about the time in the queue.
 const QUEUE_PREFIX: &str = "-- queue: ";
 
 pub(super) fn of_delivery(delivery: Delivery, transcript: Option<&str>) -> Vec<TimelineItem> {

@@ -24,7 +24,8 @@ use crate::{App, LookupError};
 
 /// Maximum number of items of one timeline, for messages that are opened again and again.
 const ITEMS_MAX: usize = 1_000;
-/// Newest events whose webhook attempts are read; also the maximum that a message's page lists.
+/// Number of newest events whose webhook attempts are read; also the maximum number of events that a message's page
+/// lists.
 const WEBHOOK_EVENTS_MAX: usize = 500;
 const WEBHOOK_ATTEMPTS_MAX: usize = 500;
 

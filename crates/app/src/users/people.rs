@@ -1,4 +1,5 @@
-//! The people of an account: list, change, remove, their sessions; and the operator's commands.
+//! Operations on the people of an account: list, change and remove people, and end their sessions. The operator can
+//! also create people, and reset their passwords and second factors.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject, UserId, UserRole, UserSessionId};

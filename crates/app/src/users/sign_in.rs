@@ -106,6 +106,8 @@ impl App {
         UserToken { token_hash: hash(token), kind, user_id: user.map(|user| user.id), expires_at }
     }
 
+    /// The person whom a token of this kind belongs to. Refuses if the token is unknown or expired, or the account is
+    /// suspended.
     pub(super) async fn user_of_token(&self, kind: UserTokenKind, token: &str) -> Result<User, UserRefusal> {
         let store = &self.inner.store;
         let found = store.find_user_token(kind, hash(token)).await?.flatten();
@@ -115,6 +117,7 @@ impl App {
         Ok(user)
     }
 
+    /// Uses up a token: it cannot be used again.
     pub(super) async fn take_token(&self, kind: UserTokenKind, token: &str) -> Result<(), UserRefusal> {
         match self.inner.store.take_user_token(kind, hash(token)).await {
             Err(postroad_store::StoreError::NotFound) => Err(UserRefusal::LinkInvalid),

@@ -1,4 +1,5 @@
-//! Codes of authenticator apps (RFC 6238): SHA-1, six digits, thirty seconds, which all apps support.
+//! Codes of authenticator apps (RFC 6238), with the parameters that all apps support: SHA-1, six digits, steps of
+//! thirty seconds.
 
 use aws_lc_rs::hmac;
 use postroad_model::Timestamp;
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_may_be_one_step_off() {
+    fn the_clock_of_the_app_may_be_one_step_off() {
         let seed = b"12345678901234567890";
         let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
         for (seconds, found) in [(29, Some(1)), (59, Some(1)), (89, Some(1)), (90, None), (0, Some(1))] {

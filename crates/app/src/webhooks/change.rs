@@ -33,11 +33,11 @@ impl App {
         let url = changes.url.as_deref().and_then(|url| check_url(url, &mut problems));
         let format = changes.format.as_deref().and_then(|text| check_format(text, &mut problems));
         let new_format = format.unwrap_or(before.format);
-        let keeps_events = changes.events.is_none() && new_format != before.format;
-        let filter = changes.events.or_else(|| keeps_events.then(|| current_filter(&before)));
+        let rechecks_events = changes.events.is_none() && new_format != before.format;
+        let filter = changes.events.or_else(|| rechecks_events.then(|| current_filter(&before)));
         let problems_before = problems.len();
         let events = filter.map(|events| resolve(&events, new_format, &mut problems));
-        if keeps_events && problems.len() > problems_before {
+        if rechecks_events && problems.len() > problems_before {
             // The new format cannot express the events that the webhook has.
             problems.push(FieldProblem::new("/format", "`events` must be given with the new `format`"));
         }

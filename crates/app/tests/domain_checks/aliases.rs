@@ -1,4 +1,4 @@
-//! The return path and the tracking host as aliases of ours.
+//! CNAMEs by which a customer's return path and tracking host point to our names.
 
 use postroad_app::domains::check::{Purpose, RecordStatus};
 use postroad_testkit::dns_server::{Failure, RecordType};
@@ -102,7 +102,7 @@ async fn addresses_instead_of_an_alias_are_enough_for_links_only() {
 }
 
 #[tokio::test]
-async fn addresses_get_no_verdict_while_ours_are_unknown() {
+async fn addresses_get_no_verdict_while_the_addresses_of_our_host_are_unknown() {
     let hint = |record_type: &str| {
         format!(
             "The DNS did not answer ({record_type} lookup of track.post.example: the name server answered SERVFAIL). This is \
@@ -121,7 +121,7 @@ async fn addresses_get_no_verdict_while_ours_are_unknown() {
 }
 
 #[tokio::test]
-async fn a_missing_alias_is_looked_for_where_panels_put_it() {
+async fn a_missing_alias_is_looked_for_at_the_doubled_name_that_dns_panels_make() {
     let hint = "There is no such record yet. Add this CNAME record at rp.shop.example.";
     check(|_| {}, Purpose::ReturnPath, RecordStatus::Missing, &[], Some(hint)).await;
     let doubled = |world: &World| {

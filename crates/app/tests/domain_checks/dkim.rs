@@ -118,7 +118,7 @@ async fn a_key_behind_aliases_counts() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_looked_for_where_panels_put_it() {
+async fn a_missing_key_is_looked_for_at_the_doubled_name_that_dns_panels_make() {
     let world = World::new();
     let hint = format!("There is no such record yet. Add this TXT record at {SELECTOR_NAME}.");
     assert_eq!(verdict(&world.check(Purpose::Dkim).await), (RecordStatus::Missing, Some(hint.as_str())));

@@ -84,10 +84,10 @@ async fn records_that_are_no_policy_are_named() {
 }
 
 #[tokio::test]
-async fn without_a_policy_but_with_an_address_for_reports_it_counts_as_none() {
+async fn a_record_with_a_report_address_but_without_a_policy_counts_as_p_none() {
     let policy = "v=DMARC1; rua=mailto:a@shop.example";
-    let hint = "The DMARC record at _dmarc.shop.example has no policy; receivers take it for p=none. Better say so: \
-                v=DMARC1; p=none; rua=mailto:a@shop.example";
+    let hint = "The DMARC record at _dmarc.shop.example has no policy; receivers take it for p=none. Better add \
+                p=none: v=DMARC1; p=none; rua=mailto:a@shop.example";
     let records = [("_dmarc.shop.example", policy)];
     check(World::new(), &records, RecordStatus::Verified, &[policy], Some(hint)).await;
 }
@@ -151,7 +151,7 @@ async fn the_policy_of_the_organisational_domain_counts() {
     let policy = "v=DMARC1; p=none; sp=quarantine; np=reject";
     let hint = "The policy of shop.example (np=reject) counts for this domain too.";
     check(world, &[("_dmarc.shop.example", policy)], RecordStatus::Verified, &[policy], Some(hint)).await;
-    // Its own record takes precedence.
+    // The domain's own record takes precedence.
     let own = "v=DMARC1; p=none";
     let records = [("_dmarc.shop.example", "v=DMARC1; p=reject"), ("_dmarc.news.shop.example", own)];
     check(subdomain_world(), &records, RecordStatus::Verified, &[own], None).await;

@@ -1,4 +1,4 @@
-//! DNS failures are no verdict; long answers and many questions are bounded.
+//! DNS failures give no verdict; the length of answers and the number of questions are limited.
 
 use std::time::{Duration, Instant};
 
@@ -83,7 +83,7 @@ async fn a_dns_failure_behind_an_include_gives_no_verdict() {
     assert_eq!(check.found, ["v=spf1 include:slow.example -all"]);
     // The suggested value keeps the existing terms.
     assert_eq!(check.value, "v=spf1 include:slow.example include:spf.post.example -all");
-    // Trouble at the organisational domain leaves open whether a policy covers this one.
+    // A DNS failure of the organisational domain leaves open whether its policy covers this domain.
     let world = World::new().with_domain("news.shop.example");
     world.server.fail("_dmarc.shop.example", DnsFailure::ServFail);
     assert_eq!(world.check(Purpose::Dmarc).await.status, RecordStatus::DnsError);

@@ -23,7 +23,7 @@ async fn capitals_dots_and_umlauts_lead_to_the_same_names() {
 }
 
 #[tokio::test]
-async fn the_addresses_are_those_that_receivers_see() {
+async fn the_spf_terms_name_the_addresses_that_receivers_see() {
     let world = World::new();
     let addresses = async |sources: Vec<SendingAddress>| {
         let config = ServiceConfig {

@@ -94,7 +94,7 @@ async fn the_operator_learns_which_name_lacks_a_public_address() {
 }
 
 #[tokio::test]
-async fn many_addresses_and_a_record_that_asks_for_each_of_them_verify() {
+async fn a_record_whose_macro_asks_for_each_source_address_verifies_with_250_addresses() {
     let addresses: Vec<String> = (0..250).map(|number| format!("198.51.100.{number}")).collect();
     let sources: Vec<(&str, &str)> =
         addresses.iter().map(|address| (address.as_str(), "out.post.example")).collect();
@@ -117,7 +117,7 @@ async fn many_addresses_and_a_record_that_asks_for_each_of_them_verify() {
 }
 
 #[tokio::test]
-async fn our_own_limit_is_not_reported_as_a_dns_failure() {
+async fn a_record_beyond_our_limit_of_dns_questions_gets_no_verdict() {
     let world = World::new();
     let addresses: Vec<String> = (0..8).map(|number| format!("198.51.100.{number}")).collect();
     for address in &addresses {
@@ -132,7 +132,7 @@ async fn our_own_limit_is_not_reported_as_a_dns_failure() {
     let terms: Vec<String> = (0..4).map(|term| format!("mx:%{{i}}.n{term}.example")).collect();
     let seen = checks(&world, &config(&sources), &format!("v=spf1 {} -all", terms.join(" "))).await;
     let hint = "To judge this record, this service would have to ask more DNS questions than its limit allows. This is not a \
-                verdict. An SPF record with fewer includes and mail servers needs fewer questions.";
+                verdict. Fewer `include` and `mx` terms in the SPF record mean fewer questions.";
     assert_eq!(verdict(&seen[0]), (RecordStatus::DnsError, Some(hint)));
 }
 

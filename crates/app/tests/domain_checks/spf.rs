@@ -1,4 +1,4 @@
-//! SPF: evaluated for both addresses of the service.
+//! SPF records of customers, evaluated for both addresses of the service.
 
 use postroad_app::domains::check::{Purpose, RecordStatus};
 
@@ -39,7 +39,7 @@ async fn a_domain_without_spf_is_offered_a_new_record() {
 }
 
 #[tokio::test]
-async fn our_include_is_offered_only_while_it_is_good() {
+async fn our_include_is_offered_only_while_the_record_behind_it_is_right() {
     let value = format!("v=spf1 {ADDRESSES} ~all");
     let hint = "There is no such record yet. Add this TXT record at shop.example.";
     for spoiled in [
@@ -59,7 +59,7 @@ async fn our_include_is_offered_only_while_it_is_good() {
 }
 
 #[tokio::test]
-async fn our_own_mistake_does_not_fail_the_customers_record() {
+async fn a_mistake_in_our_spf_record_does_not_fail_the_record_of_a_customer() {
     let hint = "Your SPF record is right, and there is nothing for you to change. But the SPF record of this service at \
                 spf.post.example does not list this service's addresses correctly: some are missing, or others are \
                 allowed. The operator has to correct it.";
@@ -122,7 +122,7 @@ async fn records_that_allow_both_addresses_pass_whatever_their_form() {
 }
 
 #[tokio::test]
-async fn a_record_split_into_strings_is_one() {
+async fn a_record_split_into_several_strings_is_read_as_one() {
     let world = World::new();
     world.server.txt_strings(DOMAIN, &[b"v=spf1 include:spf.po", b"st.example", b" -all"]);
     let check = world.check(Purpose::Spf).await;
@@ -156,7 +156,7 @@ async fn a_record_without_our_addresses_is_offered_with_them() {
 }
 
 #[tokio::test]
-async fn one_address_of_two_is_not_enough() {
+async fn a_record_that_allows_one_of_two_addresses_is_a_mismatch() {
     let value = "v=spf1 ip4:192.0.2.10 include:spf.post.example ~all";
     let hint =
         format!("Your SPF record does not allow this service's address 2001:db8::10. Change it to: {value}");
@@ -199,7 +199,7 @@ async fn too_many_lookups_are_counted_and_the_most_expensive_terms_named() {
     let hint = format!(
         "Your SPF needs 12 lookups; 10 are allowed. These terms cost most: include:big.example (6), \
          include:small.example (4), mx (1), {OURS} (1). Remove those that no longer send for you. Until then this record \
-         works for mail from here: {value}"
+         works for mail from this service: {value}"
     );
     check(&world, &[&record], RecordStatus::Mismatch, &value, Some(&hint)).await;
     // With our addresses first, our mail passes, but the customer's other mail does not.
@@ -244,7 +244,7 @@ async fn a_term_that_may_match_somebody_else_is_never_left_out() {
     for name in ["x1.example", "x2.example", "x3.example"] {
         world.server.a(name, [198, 51, 100, 1]);
     }
-    // The `mx` of this included record is void. It has the same text as the domain's own `mx`, which is not.
+    // The `mx` of this included record is void. It has the same text as the domain's own `mx`, which is not void.
     world.server.txt("other.example", "v=spf1 mx exists:%{i}.y1.example exists:%{i}.y2.example -all");
     world.server.mx(DOMAIN, 10, "x1.example");
     for terms in [
@@ -265,7 +265,7 @@ async fn a_term_that_may_match_somebody_else_is_never_left_out() {
 }
 
 #[tokio::test]
-async fn a_record_for_everybody_is_verified_with_a_warning() {
+async fn a_record_that_allows_everybody_is_verified_with_a_warning() {
     let value = format!("v=spf1 {OURS} ?all");
     let hint = format!(
         "Your SPF record allows every server in the world to send as shop.example (+all). Change it to: {value}"

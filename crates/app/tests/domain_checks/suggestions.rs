@@ -82,7 +82,7 @@ async fn a_zone_has_short_strings_and_complete_names() {
 }
 
 #[tokio::test]
-async fn a_zone_shows_what_is_in_place_as_comments() {
+async fn a_zone_shows_records_that_are_in_place_as_comments() {
     let world = World::new().with_domain("news.shop.example");
     world.server.a("news.shop.example", [198, 51, 100, 1]);
     world.server.txt("news.shop.example", "v=spf1 +all").txt("_dmarc.shop.example", "v=DMARC1; p=reject");
@@ -102,7 +102,7 @@ async fn a_zone_shows_what_is_in_place_as_comments() {
 }
 
 #[tokio::test]
-async fn strangers_text_cannot_leave_its_line_in_a_zone() {
+async fn text_of_a_published_record_stays_on_its_line_in_a_zone() {
     let world = World::new();
     let policy = "v=DMARC1; p=none; x=\"; y=\\; evil.example. 1 IN A 192.0.2.66";
     world.server.txt("_dmarc.shop.example", policy);

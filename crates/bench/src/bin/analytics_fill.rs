@@ -1,8 +1,8 @@
 //! Fills a SQLite store with events and counts them: `analytics_fill --database sqlite:PATH [--events N]
-//! [--others N]`.
+//! [--others M]`.
 //!
-//! The first server gets N events; it is created if there is none. `--others` more servers are created and get a
-//! hundredth of that each. Sends, messages and events are written directly into the tables, as a month of real use
+//! The first server gets N events; it is created if there is none. M more servers are created, and get a hundredth of
+//! N each. Sends, messages and events are written directly into the tables, as a month of real use
 //! leaves them. The store then counts them in batches, as in a running service, and this is timed.
 
 use std::sync::Arc;

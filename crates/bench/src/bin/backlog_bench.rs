@@ -41,25 +41,25 @@ async fn main() -> anyhow::Result<()> {
     let (daemon, _) = bench.start();
     bench.suspend()?;
     let fresh_when_empty = send_fresh(&daemon).await?;
-    let before = memory_mib(&daemon)?;
+    let mib_before = memory_mib(&daemon)?;
     let begun = Instant::now();
     send_waiting(&daemon, messages / RECIPIENTS_PER_SEND).await?;
     let took = begun.elapsed();
     let fresh = send_fresh(&daemon).await?;
-    let after = memory_mib(&daemon)?;
+    let mib_after = memory_mib(&daemon)?;
     drop(daemon);
 
     let (daemon, restart) = bench.start();
     let fresh_after_restart = send_fresh(&daemon).await?;
-    let after_restart = settled_memory_mib(&daemon).await?;
+    let mib_after_restart = settled_memory_mib(&daemon).await?;
     let figures = json!({
         "messages": messages,
         "fresh_when_empty_ms": fresh_when_empty.as_secs_f64() * 1e3,
         "accepts_per_second": messages as f64 / took.as_secs_f64(),
-        "memory_mib": after,
-        "more_mib": after.saturating_sub(before),
+        "memory_mib": mib_after,
+        "more_mib": mib_after.saturating_sub(mib_before),
         "fresh_ms": fresh.as_secs_f64() * 1e3,
-        "memory_after_restart_mib": after_restart,
+        "memory_after_restart_mib": mib_after_restart,
         "restart_s": restart.as_secs_f64(),
         "fresh_after_restart_ms": fresh_after_restart.as_secs_f64() * 1e3,
     });

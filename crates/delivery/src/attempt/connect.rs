@@ -115,7 +115,7 @@ impl Connector {
                         && *self.shortage.borrow() > Shortage::None
                 };
                 if tried == ADDRESSES_TRIED_MAX || (tried > 0 && is_time_up()) {
-                    self.host_order.on_stopped_before(&order, host, index);
+                    self.host_order.on_cut_short_before(&order, host, index);
                     is_cut_short = true;
                     break 'hosts;
                 }
@@ -147,8 +147,8 @@ impl Connector {
 
     /// Connects to a host of the route, other than `except`, that supports non-ASCII addresses. `None` if none does.
     /// Fails if a host could not be reached or was not tried: that host may support such addresses. `attempts` is the
-    /// number of the message's earlier attempts. The first host depends on `attempts`, so that later attempts try hosts
-    /// left out.
+    /// number of the message's earlier attempts. It decides which host comes first, so that later attempts begin with
+    /// hosts that earlier ones left out.
     pub(crate) async fn connect_with_smtputf8(
         &self,
         route: &Route,
@@ -181,8 +181,8 @@ impl Connector {
                         let problem =
                             "none of the hosts tried supports SMTPUTF8, and there are more".to_owned();
                         let name = self.shown_name(host);
-                        let untried = ConnectFailure::untried(&name, problem, BounceClass::Protocol);
-                        ConnectFailure { was_tried: true, ..untried }
+                        let failure = ConnectFailure::untried(&name, problem, BounceClass::Protocol);
+                        ConnectFailure { was_tried: true, ..failure }
                     });
                     break 'hosts;
                 }
@@ -300,7 +300,7 @@ impl Connector {
         let mode = terms.mode;
         match self.try_once(route, host, address, source, terms, progress).await {
             // Opportunistic TLS accepts any certificate, so the handshake itself is broken: continue without TLS.
-            Err(failure) if failure.is_tls && mode == TlsMode::Opportunistic => {
+            Err(failure) if failure.tls_handshake_failed && mode == TlsMode::Opportunistic => {
                 tracing::debug!(
                     mx = host.name,
                     problem = failure.connect_failure.problem,
@@ -367,7 +367,7 @@ impl Connector {
         };
         let at = peer.remote_ip.map(|_| format!(" ({address})")).unwrap_or_default();
         let unreachable = |peer: &Peer, problem: String, class| TryFailure {
-            is_tls: false,
+            tls_handshake_failed: false,
             connect_failure: ConnectFailure {
                 peer: peer.clone(),
                 problem,
@@ -405,7 +405,8 @@ impl Connector {
                 }
             },
             Ok(_) = stop.wait_for(|stop| *stop) => {
-                return Err(TryFailure { is_tls: false, connect_failure: ConnectFailure::stopped(&name) });
+                let connect_failure = ConnectFailure::stopped(&name);
+                return Err(TryFailure { tls_handshake_failed: false, connect_failure });
             }
         };
         let own = socket.local_addr().ok().map(|local| local.ip());
@@ -488,8 +489,10 @@ struct TlsTerms {
     policy: Option<&'static str>,
 }
 
+/// A failed connection to one address.
 struct TryFailure {
-    is_tls: bool,
+    /// Whether the TLS handshake failed.
+    tls_handshake_failed: bool,
     connect_failure: ConnectFailure,
 }
 
@@ -517,9 +520,9 @@ fn opening_failure(
     if let Some(why) = connection.why_given_up_early() {
         problem = format!("{problem}; {why}");
     }
-    let is_about_tls =
+    let lacks_tls =
         matches!(closed, Closed::TlsNotOffered | Closed::Ended { cause: EndCause::TlsFailed, .. });
-    if is_about_tls && let Some(demand) = tls_demand_of(route, host) {
+    if lacks_tls && let Some(demand) = tls_demand_of(route, host) {
         problem = format!("{problem} ({demand})");
     }
     let reply = match closed {
@@ -531,7 +534,7 @@ fn opening_failure(
         _ => None,
     };
     TryFailure {
-        is_tls: cause == Some(EndCause::TlsFailed),
+        tls_handshake_failed: cause == Some(EndCause::TlsFailed),
         connect_failure: ConnectFailure {
             problem: format!("{}: {problem}", connection.peer.mx),
             class,

@@ -126,7 +126,7 @@ async fn wait_until_expired(at: Option<Instant>) {
     }
 }
 
-/// Journal marks of one flight; the engine implements it.
+/// Writes the journal marks of one flight; implemented by `engine/flight.rs`.
 pub(crate) trait FlightMarks: Send {
     /// Called right before the last bytes of the message are sent. On `Err` they must not be sent.
     fn mark_finishing(&mut self) -> std::io::Result<()>;

@@ -26,7 +26,7 @@ pub(crate) fn greylisting_after(deliveries: &[Delivery], now: Timestamp) -> Opti
 
 fn greylisting_after_delivery(before: Option<Greylisting>, delivery: &NewDelivery) -> Option<Greylisting> {
     match (delivery.status, delivery.code) {
-        // The receiver did not answer.
+        // The receiver did not reply.
         (Status::SoftFail, None) => before.map(Greylisting::delayed),
         (Status::SoftFail, Some(_)) if stored_signal(delivery) == Some(Signal::Greylisted) => {
             Some(Greylisting::again(before, delivery.next_attempt_at?, delivery.at))

@@ -4,7 +4,7 @@ use postroad_model::{EventKind, Status, Timestamp};
 use postroad_store::NewDelivery;
 use serde::Serialize;
 
-/// Data of an event, in documented order. Serialised directly to text, because every outcome has one.
+/// Data of an event, in documented order. Serialised directly to text, because every outcome has an event.
 #[derive(Serialize)]
 pub(super) struct EventData<'a> {
     status: Status,

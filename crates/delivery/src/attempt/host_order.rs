@@ -85,13 +85,14 @@ impl HostOrder {
     }
 
     /// The attempt had to stop before this address: the next attempt begins with it.
-    pub(crate) fn on_stopped_before(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize) {
+    pub(crate) fn on_cut_short_before(&self, attempt: &AttemptOrder<'_>, host: &RouteHost, address: usize) {
         self.resume_at(attempt, host, address, Instant::now() + RESUME_FOR);
     }
 
     /// The attempt was aborted while this address did not answer. The next attempt begins with the host's next address,
-    /// or after the last one with the next host. After the last address, an attempt that was not resumed leaves no
-    /// position if no host follows. It also leaves none if another host has the same preference: such hosts rotate anyway.
+    /// or, if this was the last one, with the next host. After a last address, an attempt that was not resumed leaves
+    /// no position in two cases: no host follows, or another host has the same preference, because such hosts rotate
+    /// anyway.
     pub(crate) fn on_aborted(
         &self,
         attempt: &AttemptOrder<'_>,
@@ -108,13 +109,13 @@ impl HostOrder {
             self.resume_at(attempt, host, address + 1, until);
             return;
         }
-        let has_equal =
+        let has_host_of_equal_preference =
             hosts.iter().any(|(other, _)| other.name != host.name && other.preference == host.preference);
         let next = if attempt.is_resumed {
             // The rotation does not move the position of a resumed attempt: without a new position, the next attempt would
             // begin at the same address again.
             hosts.get(index + 1).or(hosts.first())
-        } else if has_equal {
+        } else if has_host_of_equal_preference {
             None
         } else {
             hosts.get(index + 1)
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn hosts_of_equal_preference_share_connections_and_less_preferred_ones_get_none() {
+    async fn hosts_of_equal_preference_take_turns_to_be_first_and_a_less_preferred_host_is_never_first() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[20, 10, 10, 10]);
         let mut first = HashMap::new();
@@ -199,7 +200,7 @@ mod tests {
         let hosts = hosts(&[1, 2, 3]);
         let attempt = order.begin(&site, &hosts);
         assert_eq!(names(&attempt), ["mx0", "mx1", "mx2"]);
-        order.on_stopped_before(&attempt, &hosts[1], 3);
+        order.on_cut_short_before(&attempt, &hosts[1], 3);
         let attempt = order.begin(&site, &hosts);
         assert_eq!(names(&attempt), ["mx1", "mx2", "mx0"]);
         assert_eq!(attempt.hosts[0].1, 3);
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_hung_is_passed_over_by_the_next_attempt() {
+    async fn after_a_host_hung_its_next_address_comes_first_and_then_the_next_host() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[10, 20]);
         let attempt = order.begin(&site, &hosts);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_resumed_attempt_that_hangs_is_followed_by_one_at_the_next_host() {
+    async fn a_resumed_attempt_that_hangs_is_followed_by_an_attempt_at_the_next_host() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[10, 10]);
         let attempt = order.begin(&site, &hosts);
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn addresses_of_a_single_host_follow_each_other() {
+    async fn aborted_attempts_at_a_single_host_rotate_through_its_addresses() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[10]);
         for address in [0, 1, 0, 1] {
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_is_passed_over_if_its_last_address_refused_and_its_first_hung_again() {
+    async fn a_host_is_passed_over_if_its_last_address_refused_and_its_first_address_hung_again() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[10, 20]);
         order.on_aborted(&order.begin(&site, &hosts), &hosts[0], 0, 2);
@@ -260,10 +261,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_all_hosts_failed_the_preferred_ones_come_first_again() {
+    async fn after_all_hosts_failed_the_preferred_hosts_come_first_again() {
         let (order, site) = (HostOrder::default(), Arc::from("site"));
         let hosts = hosts(&[1, 2]);
-        order.on_stopped_before(&order.begin(&site, &hosts), &hosts[1], 0);
+        order.on_cut_short_before(&order.begin(&site, &hosts), &hosts[1], 0);
         order.on_exhausted(&order.begin(&site, &hosts));
         assert_eq!(names(&order.begin(&site, &hosts)), ["mx0", "mx1"]);
     }

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_retry_keeps_its_address_only_after_greylisting_and_unexplained_delays() {
+    fn a_retry_keeps_its_source_address_only_after_greylisting_or_an_unexplained_temporary_refusal() {
         assert!(keeps_source(450, Some(Signal::Greylisted)));
         assert!(keeps_source(451, None));
         assert!(!keeps_source(552, None));

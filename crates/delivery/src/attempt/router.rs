@@ -1,4 +1,5 @@
-//! Plan: finds the route for a recipient's domain. The simulator's domain, the dev inbox and a smart host need no DNS.
+//! Plan: finds the route for a recipient's domain. Mail to the simulator, the dev inbox or a smart host needs no MX
+//! look-up.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -19,7 +19,7 @@ use crate::schedule::{CountedSource, Entry, Greylisting, Schedule};
 /// Maximum number of bytes kept of a remote server's reply.
 const OUTPUT_BYTES_MAX: usize = 2_000;
 
-/// Everything about a finished attempt.
+/// Everything about a finished attempt, or about a message that is settled without one.
 #[derive(Debug)]
 pub(crate) struct Attempt<'a> {
     pub(crate) entry: Entry,
@@ -306,18 +306,27 @@ mod tests {
             );
             assert_eq!(greylisting.retry_at, None, "this delay says nothing about the receiver");
         }
-        let fallen_back = Attempt {
+    }
+
+    #[test]
+    fn details_name_the_tls_problem_and_the_conclusion_about_the_receiver() {
+        let sent_without_tls = Attempt {
             peer: Peer { without_tls: Some("handshake failure".to_owned()), ..Peer::default() },
             conclusion: Some("one.example seems to take about 90 messages a minute".to_owned()),
             ..greylisted_retry()
         };
         let reply = Reply::new(550, vec!["5.1.1 user unknown".to_owned()]);
-        let refused = settle_now(&fallen_back, Ending::Refused { reply, phase: Phase::RcptTo });
+        let refused = settle_now(&sent_without_tls, Ending::Refused { reply, phase: Phase::RcptTo });
         let details = &refused.outcome.delivery.details;
         assert!(
             details.contains("without TLS, which failed: handshake failure; one.example seems"),
             "{details}"
         );
+    }
+
+    #[test]
+    fn retry_may_use_another_source_address_if_the_receiver_did_not_greylist() {
+        let attempt = greylisted_retry();
         let reply = Reply::new(451, vec!["4.7.1 Too many messages, slow down".to_owned()]);
         let refused = settle_now(&attempt, Ending::Refused { reply, phase: Phase::MailFrom });
         let entry = refused.retry.unwrap().entry;
@@ -351,7 +360,7 @@ mod tests {
 
         let late = retry_at.plus(Duration::from_mins(1));
         let known = greylisting_after(std::slice::from_ref(&first), late);
-        assert_eq!(known, Some(Greylisting { first_refused_at: NOW, retry_at: None }), "the wait was ours");
+        assert_eq!(known, Some(Greylisting { first_refused_at: NOW, retry_at: None }), "late retry");
 
         let again = stored(&greylisted_retry(), retry_at, refused("4.2.0 Greylisted", Phase::RcptTo));
         let next = again.record.next_attempt_at.unwrap();

@@ -18,8 +18,7 @@ pub(super) struct ConnectAttempt {
     /// Number of the attempt in the schedule.
     id: u64,
     abort: Arc<Notify>,
-    /// Whether the schedule knows of the connection.
-    is_connected: bool,
+    was_success_reported: bool,
 }
 
 /// Result of an attempt to connect.
@@ -35,7 +34,7 @@ impl ConnectAttempt {
     pub(super) fn with_id(shared: &Arc<EngineShared>, path: usize, id: u64) -> Self {
         let abort = Arc::new(Notify::new());
         shared.attempts().insert(id, Arc::clone(&abort));
-        Self { shared: Arc::clone(shared), path, id, abort, is_connected: false }
+        Self { shared: Arc::clone(shared), path, id, abort, was_success_reported: false }
     }
 
     /// An attempt of a task that has lost its connection. `None` if the provider's rules allow no new connection now.
@@ -46,7 +45,7 @@ impl ConnectAttempt {
 
     /// Reports that the connection accepts messages. `is_first`: it is the first connection of its task.
     pub(super) fn report_success(mut self, is_first: bool) {
-        self.is_connected = true;
+        self.was_success_reported = true;
         self.shared.with(|schedule, now| schedule.on_connected(self.path, self.id, is_first, now));
     }
 
@@ -82,7 +81,7 @@ impl ConnectAttempt {
 impl Drop for ConnectAttempt {
     fn drop(&mut self) {
         self.shared.attempts().remove(&self.id);
-        if !self.is_connected {
+        if !self.was_success_reported {
             self.shared.with(|schedule, now| schedule.on_attempt_ended(self.path, self.id, now));
         }
     }

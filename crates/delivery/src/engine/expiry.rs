@@ -14,7 +14,7 @@ use crate::attempt::Ending;
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of expired messages read from the store at a time.
 const EXPIRED_READ_MAX: usize = 500;
-/// Concurrent writes; the store combines them into transactions.
+/// Maximum number of concurrent writes; the store combines them into transactions.
 const WRITES_MAX: usize = 32;
 
 /// Runs as long as the engine does.
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_cannot_be_recorded_does_not_stop_the_others() {
+    fn an_expiry_that_cannot_be_recorded_does_not_stop_the_others() {
         let failed = |error| check_write(Some(Ok((MessageId(7), Err(error)))));
         assert!(failed(StoreError::Internal("an odd row".into())).is_ok());
         assert!(failed(StoreError::NotFound).is_ok());

@@ -13,7 +13,7 @@ use crate::schedule::LateMessage;
 const ROUND_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum number of messages recorded in one round.
 const ROUND_MESSAGES_MAX: usize = 500;
-/// Concurrent writes; the store combines them into transactions.
+/// Maximum number of concurrent writes; the store combines them into transactions.
 const WRITES_MAX: usize = 32;
 /// A message that waits for a limit of our own is due again after at most this time, because the limit may be lifted.
 const OWN_LIMIT_PAUSE_MAX: Duration = Duration::from_secs(20);

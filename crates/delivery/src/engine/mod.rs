@@ -192,7 +192,7 @@ impl EngineShared {
             Action::Wake { path } => self.waker(path).add_permits(1),
             Action::AbortAttempt { attempt } => self.abort_attempt(attempt),
             Action::Open { path, attempt } => {
-                self.spawn(worker::run_connection_task(Arc::clone(self), path, attempt))
+                self.spawn(worker::run_connection_task(Arc::clone(self), path, attempt));
             }
             Action::Resolve { lane, key, server } => {
                 self.spawn(resolve::resolve(Arc::clone(self), lane, key, server));

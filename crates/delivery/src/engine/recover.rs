@@ -38,7 +38,7 @@ pub(crate) async fn recover(
         for flight in flights {
             let claimed = adopted.iter().find(|claimed| is_at_attempt_of(claimed, flight.key));
             let Some(claimed) = claimed else { continue };
-            match settlement_of(shared, claimed, Some(&flight.outcome)).await {
+            match settlement_of_flight(shared, claimed, Some(&flight.outcome)).await {
                 Ok(mut settlement) => {
                     Arc::make_mut(&mut settlement.outcome).keep_claim = false;
                     outcomes.push(settlement.outcome);
@@ -106,7 +106,7 @@ fn is_at_attempt_of(claimed: &ClaimedEntry, key: FlightKey) -> bool {
 
 /// The settlement of a flight that a dead process left. `outcome` comes from the journal; `None` without a journal. The
 /// settlement has all the effects of an ordinary outcome: suppression, counts of the source, giving up.
-async fn settlement_of(
+async fn settlement_of_flight(
     shared: &Arc<EngineShared>,
     claimed: &ClaimedEntry,
     outcome: Option<&RecoveredOutcome>,
@@ -151,7 +151,7 @@ async fn settlement_of(
             )
         }
     };
-    Ok(shared.judge(&attempt, ending))
+    Ok(shared.settlement_of(&attempt, ending))
 }
 
 /// Settles messages that a dead node had begun to send: each may have arrived, and is tried again later. Returns the
@@ -162,7 +162,7 @@ pub(super) async fn settle_abandoned(
 ) -> Vec<ClaimedEntry> {
     let mut unread = Vec::new();
     for claimed in abandoned {
-        match settlement_of(shared, &claimed, None).await {
+        match settlement_of_flight(shared, &claimed, None).await {
             Ok(settlement) => shared.settle(settlement).await,
             Err(error @ StoreError::Unavailable(_)) => {
                 tracing::warn!(%error, "reading a message of a dead node failed; retrying");

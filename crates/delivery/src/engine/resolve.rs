@@ -26,7 +26,7 @@ const UNROUTED_BATCH_MAX: usize = 500;
 
 impl EngineShared {
     /// Turns the ending of an attempt into its settlement.
-    pub(super) fn judge(&self, attempt: &Attempt<'_>, ending: Ending) -> Settlement {
+    pub(super) fn settlement_of(&self, attempt: &Attempt<'_>, ending: Ending) -> Settlement {
         let now = self.clock.now();
         let simulated;
         let policy = if attempt.is_simulated {
@@ -67,7 +67,7 @@ impl EngineShared {
             conclusion: None,
             dkim: None,
         };
-        self.judge(&attempt, ending)
+        self.settlement_of(&attempt, ending)
     }
 
     /// Settles messages that expired while waiting.
@@ -159,7 +159,7 @@ impl EngineShared {
                 }
                 // A suppressed message is recorded too: it could not be delivered even if a host were reached.
                 Ok(BeginResult::Suppressed(message, _)) => {
-                    entry.loaded_message = Some(self.preparer.take_loaded(*message))
+                    entry.loaded_message = Some(self.preparer.take_loaded(*message));
                 }
                 Ok(BeginResult::Gone) => return,
                 Err(error) => {

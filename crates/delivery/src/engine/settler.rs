@@ -181,6 +181,7 @@ async fn finish_when_possible(
                 }
                 tokio::time::sleep(TRY_AGAIN_AFTER).await;
             }
+            // Stored, refused for good, or rows are locked.
             finished => break finished,
         }
     };

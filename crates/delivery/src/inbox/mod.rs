@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_room_by_count_and_by_size() {
+    fn the_oldest_messages_make_room_by_count_and_by_size() {
         let by_count = inbox(2, 1_000);
         let by_size = inbox(100, 9);
         for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! The inbox's own mail server: the last hop in `dev` is a real SMTP session.
+//! The inbox's own mail server: the last hop in `postroad dev` is a real SMTP session.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! Marks survive the process, damaged files are read as far as possible, and files are deleted in time.
+//! Tests of the journal: marks survive the process, damaged files are read as far as possible, and files are deleted in
+//! time.
 
 use postroad_model::{MessageId, ServerId, Timestamp};
 use tempfile::TempDir;
@@ -73,7 +74,7 @@ fn flights_are_recovered_with_their_reply_or_without() {
 }
 
 #[test]
-fn a_recipient_is_in_no_file() {
+fn no_file_contains_the_address_of_a_recipient() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);
     journal.mark_finishing(key(1)).unwrap();
@@ -168,7 +169,7 @@ fn segments_are_deleted_oldest_first() {
 }
 
 #[test]
-fn a_reply_is_kept_as_long_as_its_first_mark() {
+fn the_mark_of_a_reply_is_kept_as_long_as_the_first_mark_of_its_flight() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open_small(&folder);
     for message in 1..=3 {
@@ -212,7 +213,7 @@ fn recovered_after_marks(count: usize) -> Vec<RecoveredFlight> {
 }
 
 #[test]
-fn a_file_cut_at_any_byte_gives_the_marks_before_it() {
+fn a_segment_cut_at_any_byte_gives_the_marks_before_the_cut() {
     let (bytes, ends) = three_marks();
     for length in 0..=bytes.len() {
         let folder = folder_with(&bytes[..length]);
@@ -229,7 +230,7 @@ fn a_file_cut_at_any_byte_gives_the_marks_before_it() {
 }
 
 #[test]
-fn reading_ends_at_a_damaged_byte() {
+fn reading_ends_before_a_damaged_mark() {
     let (bytes, ends) = three_marks();
     for at in 0..bytes.len() {
         for spoil in [0x01, 0x80, 0xff] {
@@ -242,14 +243,14 @@ fn reading_ends_at_a_damaged_byte() {
 }
 
 #[test]
-fn zeros_at_the_end_are_no_marks() {
+fn zeros_at_the_end_of_a_segment_are_no_marks() {
     let (bytes, _) = three_marks();
     let folder = folder_with(&[bytes, vec![0; 4_096]].concat());
     assert_eq!(open(&folder).1, recovered_after_marks(3));
 }
 
 #[test]
-fn a_damaged_segment_hides_none_of_the_others() {
+fn a_damaged_segment_hides_no_marks_of_other_segments() {
     let (bytes, _) = three_marks();
     let folder = folder_with(&bytes[..10]);
     std::fs::write(segment_path(folder.path(), 2), &bytes).unwrap();
@@ -259,7 +260,7 @@ fn a_damaged_segment_hides_none_of_the_others() {
 }
 
 #[test]
-fn replies_are_bounded() {
+fn texts_of_a_reply_are_cut_to_their_limits() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);
     let long = FinalReply {
@@ -276,7 +277,7 @@ fn replies_are_bounded() {
 }
 
 #[test]
-fn a_mark_that_cannot_be_written_is_an_error_and_no_flight() {
+fn a_mark_that_cannot_be_written_is_an_error_and_leaves_no_flight() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("journal");
     let (journal, _) = Journal::open(&path).unwrap();
@@ -289,7 +290,7 @@ fn a_mark_that_cannot_be_written_is_an_error_and_no_flight() {
 }
 
 #[test]
-fn marks_of_many_threads_are_all_there() {
+fn marks_that_many_threads_write_are_all_kept() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = Journal::open_with(folder.path(), 1_000).unwrap();
     std::thread::scope(|scope| {

@@ -12,7 +12,7 @@ use super::reason::Reason;
 /// first "too many" may be about a closed one.
 const TRY_AFTER: Duration = Duration::from_secs(10);
 const TRY_AFTER_MAX: Duration = Duration::from_mins(10);
-/// Pause when no connection is open and none is accepted.
+/// Pause when no connection is open and the receiver accepts none.
 const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_MAX: Duration = Duration::from_secs(45);
 
@@ -55,8 +55,8 @@ impl ConnectionEstimate {
         &self.reply
     }
 
-    /// The receiver replied "too many connections" while `open` were open. `reply` is empty if the connection failed
-    /// without a reply.
+    /// The receiver replied "too many connections" while `open` connections were open. `reply` is empty if the
+    /// connection failed without a reply.
     pub fn on_refused(&mut self, open: u32, reply: &Reason, now: Timestamp) {
         self.reply = reply.clone();
         if open == 0 {
@@ -81,7 +81,7 @@ impl ConnectionEstimate {
         self.try_at = Some(now.plus(self.try_after));
     }
 
-    /// One more connection was accepted; now `open` are open.
+    /// One more connection was accepted; now `open` connections are open.
     pub fn on_accepted(&mut self, open: u32, now: Timestamp) {
         self.pause.open();
         self.pause_last = Duration::ZERO;

@@ -4,17 +4,17 @@
 //! Each part is a pure state machine: time is an argument. A connection that fails without a reply counts as one too
 //! many if others are open; otherwise the path's back-off handles it.
 //!
-//! | the receiver says | its scope | what follows |
+//! | observed replies | scope | consequence |
 //! |---|---|---|
-//! | too many connections | source address at the site | no more than are open; one more is tried later |
+//! | too many connections | source address at the site | no more connections than are open; one more is tried later |
 //! | too fast | source address at the site | a short pause; then sending continues below the rate that was reached, and slowly returns to it |
-//! | too fast, in reply to a recipient or naming its domain | the recipient's domain; after two domains the site | domain: after three in a row a standstill; site: as in the row above |
-//! | reputation, where another address of the pool is accepted | source address at the site | after two in a row a standstill of this address at the site |
-//! | reputation, policy, content | the recipient's domain | after three in a row a standstill: only probes are sent, one message at a time |
-//! | reputation, policy, content at several domains, for several servers | source address at the site | a standstill of this address at the site |
-//! | standstill at several sites of a provider, or reputation at several domains, for several servers | source address at the provider | a standstill of this address at the provider |
-//! | reputation at still more domains, for one server, and no other server has mail waiting | source address at the site or provider | a standstill as in the two rows above; it ends when another server has mail there |
-//! | too fast at several sites of a provider, for several servers | source address at the provider | as for too fast at one site |
+//! | too fast, as the reply to RCPT TO, or in words that name the recipient's domain | the recipient's domain; after replies about two domains, the site | domain: after three such replies in a row a standstill; site: as in the row above |
+//! | reputation, while the domain accepts mail from another address of the pool | source address at the site | after two such replies in a row a standstill of this address at the site |
+//! | reputation, policy or content | the recipient's domain | after three such replies in a row a standstill: only probes are sent, one message at a time |
+//! | reputation, policy or content, at several domains, to mail of several servers | source address at the site | a standstill of this address at the site |
+//! | replies that lead to a standstill at several sites of a provider, or reputation at several of its domains; to mail of several servers | source address at the provider | a standstill of this address at the provider |
+//! | reputation at still more domains, to mail of one server, while no other server has mail waiting | source address at the site or provider | a standstill as in the two rows above; it ends when another server has mail there |
+//! | too fast at several sites of a provider, to mail of several servers | source address at the provider | as for too fast at one site |
 //! | greylisted | source address at the site | a retry waits until the estimated greylisting time has passed |
 
 mod connections;

@@ -128,9 +128,10 @@ impl RateEstimate {
         self.accepted_since_refusal = 0;
     }
 
-    /// Whether this refusal may still be due to messages accepted before the previous one, because receivers often
-    /// count over a minute. Then the estimate stays. If the rate was measured, this is assumed of the first refusal
-    /// soon after another, and of any refusal within a minute after an estimate that was far below the tried rate.
+    /// Whether this refusal may still be due to messages accepted before the previous refusal, because receivers
+    /// often count over a minute. Then the estimate stays. If the rate was measured, this is assumed in two cases:
+    /// for the first refusal soon after another, and for any refusal within a minute after an estimate far below the
+    /// tried rate.
     fn is_minute_full(&self, since_refusal: Duration, now: Timestamp) -> bool {
         let Some(curve) = self.curve.filter(|curve| curve.knowledge == Knowledge::Measured) else {
             return false;
@@ -196,7 +197,7 @@ impl RateEstimate {
         let Some(curve) = &mut self.curve else { return };
         if paused > LONG_PAUSE {
             if curve.knowledge == Knowledge::Search {
-                // The receiver counts by the minute: the messages it accepted before are its limit.
+                // The receiver counts by the minute: the number of messages that it accepted before is its limit.
                 curve.knowledge = Knowledge::Measured;
             }
             curve.restart(SHARE_AFTER_LONG_PAUSE, now);

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_reply_is_shown_only_to_the_operator_and_the_messages_server() {
+    fn whole_reply_is_shown_only_to_the_operator_and_the_server_of_the_message() {
         let (own, other) = (ServerId(1), ServerId(2));
         let reply = "451 4.7.1 <jane@one.example>: rate limited";
         let reason = Reason::of_message(reply, own);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_end_before_the_words() {
+    fn codes_end_before_the_text_of_the_reply() {
         let cases = [
             ("421 slow down", "421"),
             ("421", "421"),

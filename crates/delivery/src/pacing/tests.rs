@@ -1,4 +1,4 @@
-//! Tests of the single parts; `schedule::receivers` tests their interaction.
+//! Tests of the single estimates; `schedule::receivers` tests their interaction.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ fn refusals_of_messages_already_under_way_count_once() {
 }
 
 #[test]
-fn after_a_pause_the_reply_to_one_message_decides() {
+fn after_a_pause_the_reply_to_one_message_decides_whether_sending_continues() {
     let mut rate = RateEstimate::default();
     rate.on_accepted(at(0.0));
     rate.on_too_fast(&refusal(), at(1.0));
@@ -88,7 +88,7 @@ fn after_a_pause_the_reply_to_one_message_decides() {
 }
 
 #[test]
-fn too_many_connections_keeps_those_that_are_open_and_one_more_is_tried_later() {
+fn after_too_many_connections_the_open_ones_are_the_limit_and_one_more_is_tried_later() {
     let mut estimate = ConnectionEstimate::default();
     assert_eq!(estimate.limit(at(0.0)), None);
     estimate.on_refused(3, &refusal(), at(0.0));
@@ -102,7 +102,7 @@ fn too_many_connections_keeps_those_that_are_open_and_one_more_is_tried_later() 
 }
 
 #[test]
-fn a_receiver_that_accepts_no_connection_gets_none_for_some_seconds() {
+fn a_receiver_that_accepts_no_connection_is_not_dialled_for_some_seconds() {
     let mut estimate = ConnectionEstimate::default();
     estimate.on_refused(0, &refusal(), at(0.0));
     assert_eq!(estimate.blocked_until(at(0.0)), Some(at(5.0)));
@@ -124,7 +124,7 @@ fn a_second_connection_is_tried_ever_more_rarely_where_only_one_is_accepted() {
 }
 
 #[test]
-fn a_standstill_needs_several_refusals_in_a_row_and_is_tried_every_45_seconds() {
+fn a_standstill_begins_after_several_refusals_in_a_row_and_is_probed_every_45_seconds() {
     let mut standstill = Standstill::default();
     assert!(!standstill.on_refused(3, &refusal(), at(0.0)));
     assert!(!standstill.on_refused(3, &refusal(), at(1.0)));
@@ -146,7 +146,7 @@ fn a_standstill_needs_several_refusals_in_a_row_and_is_tried_every_45_seconds() 
 }
 
 #[test]
-fn a_greylist_time_is_learned_and_less_is_tried_now_and_then() {
+fn a_greylisting_time_is_learned_and_a_shorter_wait_is_tried_now_and_then() {
     let pauses = [1, 5, 10].map(Duration::from_mins);
     let mut greylist = GreylistTime::default();
     assert_eq!(greylist.pause(&pauses), None);
@@ -163,7 +163,7 @@ fn a_greylist_time_is_learned_and_less_is_tried_now_and_then() {
 }
 
 #[test]
-fn a_learned_greylist_time_is_never_longer_than_the_retry_schedule() {
+fn a_learned_greylisting_time_is_never_longer_than_the_wait_of_the_retry_schedule() {
     let pauses = [1, 5, 10].map(Duration::from_mins);
     let mut greylist = GreylistTime::default();
     greylist.accepted_after(Duration::from_hours(2));
@@ -174,7 +174,7 @@ fn a_learned_greylist_time_is_never_longer_than_the_retry_schedule() {
 }
 
 #[test]
-fn evidence_counts_parts_and_servers_and_expires() {
+fn evidence_counts_refusing_parts_and_refused_servers_and_expires() {
     let mut evidence = Evidence::default();
     for part in 0..3 {
         evidence.add(part, ServerId(1), at(0.0));
@@ -186,7 +186,7 @@ fn evidence_counts_parts_and_servers_and_expires() {
 }
 
 proptest! {
-    /// Whatever a receiver says, something is tried again within about half a minute.
+    /// Whatever a receiver replies, a message is tried again within about half a minute.
     #[test]
     fn a_rate_never_blocks_for_long(steps in prop::collection::vec((0_u8..3, 0.0_f64..40.0), 0..200)) {
         let mut rate = RateEstimate::default();

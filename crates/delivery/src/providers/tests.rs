@@ -1,4 +1,5 @@
-//! Every entry has matching samples, no entry is shadowed, and errors in an operator's file name the key.
+//! Tests of the providers: every entry has matching samples, no entry is shadowed, and each error about an operator's
+//! file names the key.
 
 use super::*;
 
@@ -110,7 +111,7 @@ fn check_problem(toml: &str, expected: &str) {
 }
 
 #[test]
-fn errors_name_the_key() {
+fn errors_in_overrides_name_the_key() {
     check_problem("[google\n", "not valid TOML");
     check_problem("google = 3\n", "[google]: ");
     check_problem("[google]\nconections_max = 3\n", "[google]: unknown field `conections_max`");

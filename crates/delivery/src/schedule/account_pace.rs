@@ -83,7 +83,7 @@ impl AccountPaces {
         now: Timestamp,
     ) -> Option<(Timestamp, ServerId)> {
         let pace = self.paces.get_mut(&account)?;
-        pace.even_pace.count(now);
+        pace.even_pace.count_message(now);
         // Servers in front of this one have lost their turns. A server that was not waiting uses up the turn of the
         // server in front.
         let is_waiting = pace.waiting.contains(&server);

@@ -195,7 +195,7 @@ impl Block {
     }
 }
 
-/// The sentence for anyone.
+/// The sentence that anyone may read.
 impl fmt::Display for BlockCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text(Reader::Anyone))
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_to_a_message_is_quoted_to_its_server_and_the_operator_only() {
+    fn a_reply_to_a_message_is_quoted_only_to_the_operator_and_the_server_of_the_message() {
         let (own, other) = (ServerId(1), ServerId(2));
         let reason = Reason::of_message("451 4.7.1 <jane@one.example>: too many messages", own);
         let (receiver, since) = ("mx.one.example".to_owned(), Timestamp::from_micros(0));

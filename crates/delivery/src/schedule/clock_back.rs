@@ -1,4 +1,5 @@
-//! When the clock goes back, earlier pauses must not last until the old time is reached again.
+//! Corrects the times in the schedule when the clock goes back, so that pauses do not last until the old time is
+//! reached again.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_that_began_a_day_ahead_end_in_time() {
+    fn pauses_that_began_while_the_clock_was_a_day_ahead_end_in_time() {
         let ahead = CORRECT_NOW.plus(DAY);
         let mut schedule =
             Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10, 1_000);
@@ -135,11 +136,11 @@ mod tests {
         assert_eq!(schedule.entries(), 1, "released entries are not counted any more");
         assert_eq!(count_look_ups(&mut schedule), 0);
         schedule.tick(CORRECT_NOW.plus(Duration::from_secs(61)));
-        assert_eq!(count_look_ups(&mut schedule), 1, "the DNS is asked again after its minute");
+        assert_eq!(count_look_ups(&mut schedule), 1, "the DNS is asked again after a minute");
     }
 
     #[test]
-    fn fresh_message_does_not_wait_for_the_time_it_was_accepted_at() {
+    fn fresh_message_accepted_while_the_clock_was_ahead_does_not_wait() {
         let mut schedule =
             Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10, 1_000);
         let domain = DomainName::parse("new.example").unwrap();

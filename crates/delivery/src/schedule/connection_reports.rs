@@ -1,4 +1,5 @@
-//! Reports of connection tasks to the schedule: the size of a message, connected, failed, settled, closed.
+//! Reports of connection tasks to the schedule: the size of a message, a new connection, a failed one, a stored
+//! outcome, and the end of the task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use postroad_model::{ServerId, Timestamp};
 use super::{CountedSource, Schedule, WaitingLine};
 use crate::pacing::Reason;
 
-/// Pause before the addresses of a site are looked up again.
+/// Pause of a path whose site's addresses were not looked up, because too many look-ups are waiting.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
 
 impl Schedule {

@@ -72,7 +72,7 @@ impl World {
             for action in actions {
                 match action {
                     Action::Resolve { lane, key, .. } => {
-                        self.schedule.on_resolved(lane, route(&key), self.now)
+                        self.schedule.on_resolved(lane, route(&key), self.now);
                     }
                     Action::Open { path, attempt } => self.open(path, attempt),
                     Action::AbortAttempt { attempt } => self.abort_attempt(attempt),
@@ -200,7 +200,7 @@ fn sites_that_do_not_answer_hold_a_fifth_of_the_connections() {
     world.add(1, "known.example");
     assert_eq!(world.send_one(), 1);
     world.advance(Duration::from_secs(10));
-    assert_eq!(world.dialling.len(), 20, "a fifth of them");
+    assert_eq!(world.dialling.len(), 20, "a fifth of the connections");
     assert!(world.opened.len() == 301, "each site was tried once: {}", world.opened.len());
     assert!(world.schedule.shortage() > Shortage::None);
     world.add(1, "new.example");
@@ -209,7 +209,7 @@ fn sites_that_do_not_answer_hold_a_fifth_of_the_connections() {
 }
 
 #[test]
-fn a_silent_site_that_times_out_lets_the_next_one_try() {
+fn after_the_timeout_of_a_silent_site_another_silent_site_gets_the_connection() {
     let mut world = World::new(10);
     for n in 0..6 {
         world.add(1, &format!("silent-{n}.example"));
@@ -224,7 +224,10 @@ fn a_silent_site_that_times_out_lets_the_next_one_try() {
     let after: HashSet<u64> = world.dialling.keys().copied().collect();
     assert!(after.is_disjoint(&before), "other sites have their turn");
     world.advance(Duration::from_secs(20));
-    assert!(world.dialling.keys().all(|attempt| after.contains(attempt)), "they keep it until they time out");
+    assert!(
+        world.dialling.keys().all(|attempt| after.contains(attempt)),
+        "they keep their turn until they time out"
+    );
 }
 
 #[test]
@@ -241,7 +244,7 @@ fn thousands_of_attempts_leave_no_wake_ups_behind() {
 }
 
 #[test]
-fn queues_that_share_a_sites_connections_go_on_when_it_answers() {
+fn queues_that_share_the_connections_of_a_site_continue_when_the_site_answers() {
     let mut world = World::new(100);
     world.add(1, "silent.example");
     world.add(1, "tls.silent.example");
@@ -303,7 +306,7 @@ fn hosts_that_are_known_to_greet_late_are_waited_for() {
 }
 
 #[test]
-fn a_slow_greeting_is_not_aborted_while_there_is_room() {
+fn an_attempt_without_a_greeting_is_not_aborted_while_there_is_room() {
     let mut world = World::new(100);
     for n in 0..20 {
         world.add(1, &format!("silent-{n}.example"));
@@ -330,7 +333,7 @@ fn sites_that_refuse_connections_do_not_count_as_silent() {
 }
 
 #[test]
-fn sites_that_greet_and_never_reply_leave_connections_to_the_others() {
+fn sites_that_greet_and_never_reply_to_a_message_leave_connections_to_the_others() {
     let mut world = World::new(100);
     world.add(1, "known.example");
     world.send_one();
@@ -350,7 +353,7 @@ fn sites_that_greet_and_never_reply_leave_connections_to_the_others() {
 }
 
 #[test]
-fn a_server_gives_connections_up_while_another_waits() {
+fn a_server_gives_connections_up_while_another_server_waits_for_one() {
     let mut world = World::new(10);
     for n in 0..40 {
         for _ in 0..20 {
@@ -374,7 +377,7 @@ fn a_server_gives_connections_up_while_another_waits() {
 }
 
 #[test]
-fn connections_that_wait_for_a_last_reply_leave_their_room_to_others() {
+fn connections_that_wait_for_a_final_reply_leave_their_room_to_other_sites() {
     let mut world = World::new(10);
     for n in 0..30 {
         world.add(1, &format!("late-{n}.example"));
@@ -400,7 +403,7 @@ fn connections_that_wait_for_a_last_reply_leave_their_room_to_others() {
 }
 
 #[test]
-fn sites_that_greet_and_then_hang_stay_in_the_share_of_silent_ones() {
+fn sites_that_greet_and_then_hang_stay_in_the_share_of_silent_sites() {
     let mut world = World::new(10);
     for n in 0..30 {
         world.add(1, &format!("hangs-{n}.example"));

@@ -5,9 +5,9 @@
 //!
 //! `attempts.rs` decides when a site counts as silent, for example when a host has not greeted within a second. While
 //! silent sites hold more than their fifth, the schedule aborts attempts that become silent before their connection
-//! accepts messages. The message then waits, without a failure, until silent sites may connect again. A message
-//! whose host hangs is aborted after three seconds while connections are scarce. A connection that waits long for a
-//! final reply does not count (`parking.rs`).
+//! accepts messages. The message then waits, without a failure, until connections to silent sites may be opened again.
+//! A message whose host hangs is aborted after three seconds while connections are scarce. A connection that waits
+//! long for a final reply does not count (`parking.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -38,11 +38,11 @@ pub(super) enum Health {
 /// Lines in which a site queue waits for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitingLine {
-    /// Waits until the node's limit or the provider's has room for a connection.
+    /// Waits for room in the node's limit or the provider's.
     General,
-    /// The share of new sites.
+    /// Waits for room in the share of new sites.
     New,
-    /// The share of silent sites.
+    /// Waits for room in the share of silent sites.
     Silent,
 }
 
@@ -84,10 +84,11 @@ pub(super) struct ConnectionShares {
     new: u32,
     /// Number of attempts that count as silent.
     silent: u32,
-    /// Silent sites connect only below this. Attempts that become silent during a message may exceed it.
+    /// Connections to silent sites are opened only below this. Attempts that become silent during a message may exceed
+    /// it.
     silent_max: u32,
-    /// New sites connect only while new and silent attempts together are below this: the node's limit without three
-    /// connections of each full ten. A limit below ten is not reduced.
+    /// Connections to new sites are opened only while new and silent attempts together are below this: the node's limit
+    /// without three connections of each full ten. A limit below ten is not reduced.
     unproved_max: u32,
     /// Number of the last attempt.
     last_attempt_id: u64,

@@ -126,7 +126,7 @@ impl Schedule {
         let path = &self.paths[path_id];
         let (source, route) = (path.source, Arc::clone(&self.queues[path.queue].route));
         if let Some(openings) = &mut self.source_provider(source, &route).openings {
-            openings.count(now);
+            openings.count_message(now);
         }
     }
 

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_mail_of_one_server_stops_only_its_mail_and_of_two_servers_all_mail() {
+    fn refused_mail_of_one_server_stops_its_mail_and_refused_mail_of_two_servers_stops_all_mail() {
         let (spammer, other, third) = (ServerId(1), ServerId(2), ServerId(3));
         let now = Timestamp::from_micros(1_794_711_600_000_000);
         let mut trouble = DomainTrouble::default();

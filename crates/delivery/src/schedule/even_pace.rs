@@ -49,7 +49,7 @@ impl EvenPace {
     }
 
     /// Counts a message that is sent now.
-    pub(crate) fn count(&mut self, now: Timestamp) {
+    pub(crate) fn count_message(&mut self, now: Timestamp) {
         self.free_at = now.plus(self.interval);
     }
 }
@@ -68,7 +68,7 @@ mod tests {
         let (mut now, mut sent) = (Timestamp::from_micros(0), Vec::new());
         while now < Timestamp::from_micros(5_000_000) {
             if pace.blocked_until(now).is_none() {
-                pace.count(now);
+                pace.count_message(now);
                 sent.push(now);
             }
             now = now.plus(Duration::from_micros(700));

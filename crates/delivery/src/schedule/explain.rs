@@ -182,7 +182,7 @@ impl Schedule {
             is_unrouted() || lane.queue().is_some_and(is_routed)
         };
         let server_pool = self.servers.get(&server).and_then(|server| server.chosen_pool);
-        let pool = self.sources.choose(None, server_pool, None);
+        let pool = self.sources.choose_pool(None, server_pool, None);
         let found = if lanes.len() > 1 { lanes.iter().find(contains_message) } else { None };
         let usual = || lanes.iter().find(|(key, _)| key.pool == pool && !key.require_tls);
         found.or_else(usual).or(lanes.first()).map(|(_, id)| *id)

@@ -86,7 +86,7 @@ impl GateTable {
         for scope in scopes {
             for active in self.gates.get_mut(scope).into_iter().flatten() {
                 if let Some(pace) = &mut active.pace {
-                    pace.count(now);
+                    pace.count_message(now);
                 }
             }
         }

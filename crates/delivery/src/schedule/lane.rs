@@ -25,7 +25,8 @@ pub(super) struct Lane {
     pub(super) unrouted: EntryQueue,
     /// All entries of this lane, anywhere in the schedule.
     pub(super) entries: usize,
-    /// Site queue and server of each ring from which this lane was removed, until it is readmitted.
+    /// Rings (`site_queue.rs`) from which this lane was removed, until it is readmitted: the site queue and server of
+    /// each.
     pub(super) removed_from_rings: HashSet<(usize, ServerId)>,
     /// Refusals that are about the domain: by its own policy, or because its mail came too fast.
     pub(super) trouble: DomainTrouble,

@@ -9,10 +9,10 @@ use super::lane::{Lane, LaneRoute, LookupRank};
 use super::{Action, Schedule};
 use crate::turns::Turns;
 
-/// Maximum number of concurrent first look-ups and re-checks. A look-up that is not answered soon frees its permit for
+/// Maximum number of concurrent look-ups of rank `First`. A look-up that is not answered soon frees its permit for
 /// the next one.
 const FIRST_MAX: u32 = 512;
-/// Maximum number of concurrent look-ups of domains that failed before.
+/// Maximum number of concurrent look-ups of rank `AfterFailure`.
 const LATER_MAX: u32 = 256;
 
 #[derive(Debug, Default)]
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_take_turns() {
+    fn servers_take_turns_at_lookups() {
         let mut lookups = Lookups::default();
         for lane in 0..5_000 {
             lookups.begin(lane, ServerId(1), LookupRank::First);

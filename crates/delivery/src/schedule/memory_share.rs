@@ -22,6 +22,7 @@ pub(super) struct MemoryLimit {
     /// Servers that get no more from the store, until a quarter of their share is free again.
     full: BTreeSet<ServerId>,
     intake: IntakeLimits,
+    /// Whether `intake` has changed since it was last taken.
     has_changed: bool,
 }
 
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_memory_takes_from_nobody_until_the_store_has_caught_up() {
+    fn a_full_memory_takes_new_messages_of_no_server_until_the_store_has_caught_up() {
         let mut room = MemoryLimit::new(4);
         for server in 1..5 {
             room.add(ServerId(server));
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_tenth_is_for_servers_with_few_messages() {
+    fn the_last_tenth_of_the_memory_is_for_servers_with_few_messages() {
         let mut room = MemoryLimit::new(10_000);
         let mut server = 1;
         while room.free() > 1_000 {
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_server_has_room_when_the_messages_of_others_are_gone() {
+    fn a_full_server_has_room_again_when_the_messages_of_other_servers_are_gone() {
         let mut room = MemoryLimit::new(100);
         add_while_room(&mut room, GREEDY);
         while room.intake.has_room(MODEST) {

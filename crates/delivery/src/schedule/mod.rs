@@ -289,7 +289,7 @@ impl Schedule {
 
     fn lane_of(&mut self, domain: DomainName, require_tls: bool, entry: &Entry) -> usize {
         let server_pool = self.servers.get(&entry.server_id).and_then(|server| server.chosen_pool);
-        let pool = self.sources.choose(entry.chosen_pool, server_pool, entry.source);
+        let pool = self.sources.choose_pool(entry.chosen_pool, server_pool, entry.source);
         let key = LaneKey { pool, domain, require_tls };
         let mut lane = self.find_or_add_lane(key.clone());
         if let Some(pool) = self.overflow_of(lane) {

@@ -1,4 +1,4 @@
-//! Pull by credit: a message leaves to be sent only when a connection asks for one and all limits allow it.
+//! Pull by credit: a message leaves its queue only when a connection asks for one and all limits allow it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -318,10 +318,10 @@ impl Schedule {
             source_provider.rate.on_send(now);
         }
         if let Some(limit) = &mut source_provider.limit {
-            limit.count(now);
+            limit.count_message(now);
         }
         let counted = CountedSource { id: source, provider: Arc::clone(&route.rules.group) };
-        self.sources.count_being_sent(&counted);
+        self.sources.on_given(&counted);
         if self.sources.is_exhausted(self.queues[self.paths[path_id].queue].pool, &counted.provider) {
             self.overflow(now);
         }

@@ -180,8 +180,8 @@ impl Schedule {
         was_stopped || (was_paused && !source_provider.rate.is_paused())
     }
 
-    /// Whether a reply "too fast" is about the recipient's domain, as far as one reply can say. Before RCPT the reply
-    /// is about our address. If all mail of the site goes to one domain, the reply is about the site.
+    /// Whether a reply "too fast" is about the recipient's domain, as far as one reply can say. Before RCPT TO the
+    /// reply is about our address. If all mail of the site goes to one domain, the reply is about the site.
     fn is_about_domain(&self, path_id: usize, reply: RefusalReply<'_>) -> bool {
         let source_site = &self.source_sites[self.paths[path_id].source_site];
         let names_it = || reply.reason.names_domain(reply.lane.domain.as_str());
@@ -373,7 +373,7 @@ impl Schedule {
         }
     }
 
-    /// Whether the domain lately accepted mail from another address of the pool that can send now.
+    /// Whether the domain lately accepted mail from another address of the pool, and that address can send now.
     fn is_about_address(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) -> bool {
         let lane = self.lane_ids.get(reply.lane).map(|lane| &self.lanes[*lane]);
         let Some((other, at)) = lane.and_then(|lane| lane.accepted_from) else { return false };

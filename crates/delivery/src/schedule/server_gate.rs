@@ -21,7 +21,7 @@ pub(super) struct ServerGate {
     rate: Option<(SendRate, u32, EvenPace)>,
     /// The server's account, if the account has a send rate.
     pub(super) paced_account: Option<AccountId>,
-    /// Site queues from whose ring the server was removed.
+    /// Site queues from whose ring (`site_queue.rs`) the server was removed.
     pub(super) removed_from_rings: BTreeSet<usize>,
     /// The site queue that the server was readmitted to last, if it has a send rate.
     pub(super) last_readmitted: usize,
@@ -108,7 +108,7 @@ impl ServerGate {
 
     pub(super) fn count_message(&mut self, now: Timestamp) {
         if let Some((_, _, pace)) = &mut self.rate {
-            pace.count(now);
+            pace.count_message(now);
         }
     }
 }

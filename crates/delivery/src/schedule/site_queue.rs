@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_message_does_not_wait_behind_a_hundred_thousand() {
+    fn a_single_message_does_not_wait_behind_a_hundred_thousand_of_another_server() {
         let mut queue = SiteQueue::default();
         (0..100_000).for_each(|id| queue.push(0, entry(1, id)));
         queue.push(0, entry(2, 100_000));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_a_server_is_kept_in_each_lane() {
+    fn messages_of_a_server_keep_their_order_in_each_lane() {
         let mut queue = SiteQueue::default();
         (0..10).for_each(|id| queue.push((id % 2) as usize, entry(1, id)));
         let order: Vec<_> =
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_lane_leaves_the_others() {
+    fn removing_a_lane_leaves_the_messages_of_other_lanes() {
         let mut queue = SiteQueue::default();
         queue.push(0, entry(1, 1));
         queue.push(1, entry(1, 2));

@@ -135,7 +135,7 @@ impl Sources {
     /// The pool of a message: its own, the server's, the shared one, or the default. The shared pool is used instead
     /// while no address of the chosen pool may send. The shared pool is also used if `last_source`, the address of the last
     /// attempt, belongs to it because the message overflowed from a pool that is warming up.
-    pub(super) fn choose(
+    pub(super) fn choose_pool(
         &self,
         message_pool: Option<PoolId>,
         server_pool: Option<PoolId>,
@@ -200,7 +200,7 @@ impl Sources {
     }
 
     /// A message is given to this source.
-    pub(super) fn count_being_sent(&mut self, source: &CountedSource) {
+    pub(super) fn on_given(&mut self, source: &CountedSource) {
         *count(&mut self.being_sent, source) += 1;
     }
 

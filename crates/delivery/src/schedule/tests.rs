@@ -348,7 +348,7 @@ fn server(id: i64, rate: Option<SendRate>) -> ServerDelivery {
 }
 
 #[test]
-fn everything_goes_out_over_no_more_connections_than_allowed() {
+fn all_messages_go_out_over_no_more_connections_than_allowed() {
     let mut world = World::new();
     (0..1_000).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_mins(1));
@@ -369,7 +369,7 @@ fn connections_are_added_as_messages_are_accepted() {
 }
 
 #[test]
-fn one_message_waits_a_bounded_number_of_turns_behind_a_hundred_thousand() {
+fn one_message_waits_few_turns_behind_a_hundred_thousand_of_another_server() {
     let mut world = World::new();
     (0..100_000).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_secs(2));
@@ -381,7 +381,7 @@ fn one_message_waits_a_bounded_number_of_turns_behind_a_hundred_thousand() {
 }
 
 #[test]
-fn nothing_goes_out_before_it_is_due_or_after_it_expired() {
+fn no_message_goes_out_before_it_is_due_or_after_it_expired() {
     let mut world = World::new();
     let due = START.plus(Duration::from_mins(3));
     world.add_due(1, 1, "one.example", due);
@@ -401,7 +401,7 @@ fn nothing_goes_out_before_it_is_due_or_after_it_expired() {
 }
 
 #[test]
-fn a_gate_keeps_back_its_scope_only_and_lifting_it_resumes_at_once() {
+fn a_gate_keeps_back_only_mail_of_its_scope_and_lifting_it_resumes_at_once() {
     let domain = || DomainName::parse("one.example").unwrap();
     let scopes = [
         GateScope::Domain(domain()),
@@ -423,7 +423,7 @@ fn a_gate_keeps_back_its_scope_only_and_lifting_it_resumes_at_once() {
 }
 
 #[test]
-fn wide_gates_keep_everything_back_until_they_end() {
+fn wide_gates_keep_all_mail_back_until_they_end() {
     let scopes = [
         GateScope::Everything,
         GateScope::Pool("default".into()),
@@ -490,7 +490,7 @@ fn a_slow_down_gate_limits_the_messages_a_minute() {
 }
 
 #[test]
-fn a_send_rate_paces_one_server_and_loses_nothing() {
+fn a_send_rate_paces_one_server_and_loses_no_message() {
     let mut world = World::new();
     let rate = SendRate { count: 10, per: RatePeriod::Second };
     world.configure(|setup| setup.servers = vec![server(1, Some(rate)), server(2, None)]);
@@ -716,7 +716,7 @@ fn suspended_messages_wait_although_their_domain_or_host_does_not_answer() {
 }
 
 #[test]
-fn late_message_is_reported_even_if_an_earlier_one_of_its_domain_was() {
+fn late_message_is_reported_even_if_an_earlier_one_of_its_domain_was_reported_before() {
     let mut world = World::new();
     let minute = |minute: u64| START.plus(Duration::from_mins(minute));
     world.add(1, 1, "silent.example");
@@ -747,7 +747,7 @@ fn late_message_is_reported_even_if_an_earlier_one_of_its_domain_was() {
 }
 
 #[test]
-fn many_late_messages_of_one_domain_do_not_delay_the_record_of_another() {
+fn many_late_messages_of_one_domain_do_not_delay_the_record_of_another_domain() {
     let mut world = World::new();
     (0..2_000).for_each(|id| world.add(1, id, "many.example"));
     world.add(2, 2_000, "single.example");
@@ -776,7 +776,7 @@ fn messages_that_only_wait_for_a_connection_are_reported_after_five_minutes() {
 }
 
 #[test]
-fn cause_of_a_wait_is_that_of_the_messages_own_pool() {
+fn cause_of_a_wait_is_the_one_in_the_pool_of_the_message() {
     let mut world = World::new();
     let domain = DomainName::parse("slow.example").unwrap();
     let closed = GateScope::Lane { pool: "pool1".into(), domain: domain.clone() };
@@ -892,14 +892,14 @@ fn one_server_stops_provider(domains: i64, other_waits: bool) -> bool {
 }
 
 #[test]
-fn one_server_stops_a_provider_only_by_many_domains_and_if_no_other_server_waits() {
+fn refused_mail_of_one_server_stops_a_provider_only_at_many_domains_and_if_no_other_server_waits() {
     assert!(!one_server_stops_provider(11, false));
     assert!(one_server_stops_provider(12, false));
     assert!(!one_server_stops_provider(12, true), "others could tell whether it takes mail");
 }
 
 #[test]
-fn refusal_reports_the_conclusion_without_the_receivers_words() {
+fn refusal_reports_the_conclusion_without_the_words_of_the_receiver() {
     let mut world = World::new();
     (0..50).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_secs(1));
@@ -925,7 +925,7 @@ fn refusal_reports_the_conclusion_without_the_receivers_words() {
 }
 
 #[test]
-fn a_providers_rate_is_known_to_the_next_process() {
+fn the_rate_of_a_provider_is_known_to_the_next_process() {
     let mut world = World::new();
     let provider = world.rules.name.clone();
     let domains = ["one.example", "two.example", "three.example"];
@@ -1062,7 +1062,7 @@ fn addresses_share_the_mail_to_many_domains_by_their_weights() {
 }
 
 #[test]
-fn an_address_that_was_blocked_somewhere_gets_no_more_than_its_share_elsewhere() {
+fn an_address_that_was_blocked_at_one_site_gets_no_more_than_its_share_at_others() {
     let mut world = World::new();
     let blocked = GateScope::Path { source: "192.0.2.1".parse().unwrap(), site: "mx.one.example".into() };
     world.configure(|setup| {
@@ -1080,7 +1080,7 @@ fn an_address_that_was_blocked_somewhere_gets_no_more_than_its_share_elsewhere()
 }
 
 #[test]
-fn an_address_does_not_wait_for_one_that_gets_no_connection() {
+fn an_address_does_not_wait_for_another_address_that_gets_no_connection() {
     let mut world = pool_of_four();
     world.rules.connections_max = 1;
     // Three addresses have their only connection to the provider at other sites, which take a minute for a message.
@@ -1118,7 +1118,7 @@ fn pool_of_four() -> World {
 }
 
 #[test]
-fn a_retry_keeps_its_source_address_while_it_is_healthy() {
+fn a_retry_keeps_its_source_address_while_that_address_can_send() {
     let mut world = pool_of_four();
     world.greylists = true;
     (0..100).for_each(|id| world.add(1 + id % 3, id, "one.example"));
@@ -1135,7 +1135,7 @@ fn a_retry_keeps_its_source_address_while_it_is_healthy() {
 }
 
 #[test]
-fn a_retry_leaves_its_source_address_when_that_is_blocked() {
+fn a_retry_leaves_its_source_address_when_that_address_is_blocked() {
     let mut world = pool_of_four();
     world.greylists = true;
     (0..100).for_each(|id| world.add(1, id, "one.example"));
@@ -1210,7 +1210,7 @@ fn the_reason_of_a_wait_names_the_address_that_a_retry_keeps() {
 }
 
 #[test]
-fn retries_that_keep_their_addresses_keep_to_their_servers_rate() {
+fn retries_that_keep_their_addresses_keep_to_the_rate_of_their_server() {
     let mut world = World::new();
     let rate = SendRate { count: 1, per: RatePeriod::Second };
     configure_four(&mut world, vec![server(1, Some(rate))], Vec::new());
@@ -1268,7 +1268,7 @@ fn retries_that_keep_their_addresses_do_not_hold_up_other_servers() {
 }
 
 #[test]
-fn a_retry_waits_a_little_for_its_address() {
+fn a_retry_waits_for_its_address_during_a_slow_down_or_a_pause() {
     let mut world = World::new();
     let slow = gate(GateScope::Everything, GateAction::Slow { per_minute: 60 }, None);
     configure_four(&mut world, Vec::new(), vec![slow]);
@@ -1331,7 +1331,7 @@ fn a_warming_address_sends_its_quota_and_other_messages_use_the_shared_pool() {
 }
 
 #[test]
-fn a_warm_up_counts_each_group_of_receivers_by_itself() {
+fn a_warm_up_counts_each_receiver_group_separately() {
     let mut world = World::new();
     let counts = postroad_store::SourceCounts { sent: 4, bounced: 0, complained: 0 };
     let warming = Source {
@@ -1429,7 +1429,7 @@ fn every_message_is_sent_once_whatever_changes_meanwhile() {
 }
 
 #[test]
-fn domains_that_nothing_waits_for_are_forgotten_when_there_are_too_many() {
+fn domains_without_waiting_messages_are_forgotten_when_there_are_too_many() {
     let mut world = World::new();
     world.schedule.memory = MemoryLimit::new(1_000);
     for message in 0..90 {
@@ -1450,7 +1450,7 @@ fn domains_that_nothing_waits_for_are_forgotten_when_there_are_too_many() {
 }
 
 #[test]
-fn everything_waits_until_the_last_cause_of_a_pause_is_gone() {
+fn all_messages_wait_until_the_last_cause_of_a_pause_is_gone() {
     let mut world = World::new();
     world.schedule.pause(PauseCause::Journal, "the disk is full".into());
     world.schedule.pause(PauseCause::Outcomes, "the store is away".into());

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_pauses_only_after_a_minimum_count() {
+    fn a_warm_up_pauses_only_after_a_minimum_count_of_bounces_or_complaints() {
         let reason = |sent, bounced, complained| pause_reason(SourceCounts { sent, bounced, complained });
         assert_eq!(reason(149, 0, 1), None, "one complaint in 150");
         assert_eq!(reason(150, 0, 4), None);

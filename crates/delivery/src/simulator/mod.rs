@@ -94,7 +94,7 @@ impl Policy for Simulator {
             Behaviour::Silent => RcptReply::Silence,
             Behaviour::SayFirst { times, reply } => {
                 // A return path is unique to its message, so it distinguishes the attempts of different messages. Only
-                // messages with the null path share a count.
+                // messages with the null reverse-path share a count.
                 let key = format!("{} {}", rcpt.address.mailbox_key(), mail_from.path);
                 let mut attempts = self.attempts.lock();
                 let is_early = attempts.count(key) <= times;

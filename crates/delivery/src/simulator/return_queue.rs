@@ -34,10 +34,10 @@ pub(super) struct ReturnQueue {
 }
 
 impl ReturnQueue {
-    /// Runs until the queue is dropped. Mail that is due before `to` has the bounce listener is dropped.
-    pub(super) fn start(name: DomainName, to: watch::Receiver<Option<SocketAddr>>) -> Self {
+    /// Runs until the queue is dropped. Mail that is due before `bounce_listener` is known is dropped.
+    pub(super) fn start(name: DomainName, bounce_listener: watch::Receiver<Option<SocketAddr>>) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
-        tokio::spawn(run_queue(waiting, name, to));
+        tokio::spawn(run_queue(waiting, name, bounce_listener));
         Self { queue }
     }
 
@@ -61,14 +61,14 @@ impl ReturnQueue {
 async fn run_queue(
     mut waiting: mpsc::Receiver<(Instant, OutgoingMessage)>,
     name: DomainName,
-    to: watch::Receiver<Option<SocketAddr>>,
+    bounce_listener: watch::Receiver<Option<SocketAddr>>,
 ) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     // Dropped with this task, which closes every connection.
     let mut sends = JoinSet::new();
     while let Some((due, message)) = waiting.recv().await {
         sleep_until(due).await;
-        let listener = *to.borrow();
+        let listener = *bounce_listener.borrow();
         let Some(listener) = listener else { continue };
         // The semaphore is never closed.
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };

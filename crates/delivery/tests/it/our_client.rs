@@ -61,7 +61,10 @@ async fn mail_is_caught_with_and_without_pipelining_and_chunking() {
         let verdicts = send(address, config, vec![message(&small), message(&large)]).await;
         assert!(verdicts.iter().all(|verdict| matches!(verdict, Verdict::Accepted(_))), "{verdicts:?}");
         let caught = inbox.list(2);
-        assert!(caught[0].raw == large && caught[1].raw == small, "pipelining {pipelining}, {chunking}");
+        assert!(
+            caught[0].raw == large && caught[1].raw == small,
+            "pipelining {pipelining}, chunking {chunking}"
+        );
     }
     assert_eq!(inbox.list(500).len(), 8);
 }

@@ -38,7 +38,7 @@ async fn replies_follow_the_local_part() {
 }
 
 #[tokio::test]
-async fn early_attempts_of_each_message_are_refused() {
+async fn first_attempts_of_each_message_to_defer_and_greylist_recipients_are_refused() {
     let (_server, address) = SimulatorServer::start(Arc::new(SystemClock)).await.unwrap();
     for return_path in ["rp1@example.org", "rp2@example.org", ""] {
         for (to, expected) in [

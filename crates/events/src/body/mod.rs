@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_the_same_at_every_attempt() {
+    fn the_body_of_an_event_has_the_same_bytes_at_every_attempt() {
         for kind in EventKind::ALL {
             for format in [WebhookFormat::Standard, WebhookFormat::Postal] {
                 assert_eq!(body(&sample_of(*kind), format), body(&sample_of(*kind), format));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_whose_message_is_gone_still_names_it() {
+    fn an_event_whose_message_was_removed_still_has_the_message_id() {
         let mut event = sample_of(EventKind::Delivered);
         event.message = None;
         assert_eq!(standard_body(&event)["data"]["message"], serde_json::json!({ "id": 1 }));

@@ -1,4 +1,4 @@
-//! Body in the format `standard`, also an item of events/list.
+//! Body in the format `standard`. The endpoint events/list returns events in the same form.
 
 use postroad_store::{EventMessage, FeedEvent};
 use serde_json::{Map, Value, json};

@@ -92,16 +92,16 @@ impl EndpointWorker {
         let (server_id, webhook_id) = key;
         let end_reason = self.post_due_events().await;
         // Posts in progress are finished and stored, whatever ended the worker.
-        let mut unused: Vec<EventId> = self.queue.drain(..).map(|work| work.event.id).collect();
+        let mut unposted: Vec<EventId> = self.queue.drain(..).map(|work| work.event.id).collect();
         while let Some(ended) = self.posts.join_next().await {
             match ended {
                 Ok((_, Ok(post))) => drop(self.evaluate(None, post)),
-                Ok((_, Err(NoPermit(event_id)))) => unused.push(event_id),
+                Ok((_, Err(NoPermit(event_id)))) => unposted.push(event_id),
                 Err(_) => {}
             }
         }
         while self.settling.join_next().await.is_some() {}
-        if let Err(error) = shared.store.release_webhook_work(server_id, webhook_id, unused).await {
+        if let Err(error) = shared.store.release_webhook_work(server_id, webhook_id, unposted).await {
             tracing::debug!(%error, webhook.id = webhook_id.0, "releasing claims of a webhook failed; they expire after two minutes");
         }
         match end_reason {
@@ -148,8 +148,8 @@ impl EndpointWorker {
             let may_have_more = self.queue.is_empty() && self.free_slots() > 0;
             tokio::select! {
                 () = until_notice(&mut self.notices), if may_have_more => {}
-                // After a panic the event stays claimed: on SQLite until the worker ends, on PostgreSQL until the claim
-                // expires. Then it is posted again.
+                // If a post panics, its event stays claimed: on SQLite until the worker ends, on PostgreSQL until the
+                // claim expires. Then the event is posted again.
                 Some(ended) = self.posts.join_next() => {
                     match ended {
                         Ok((webhook, Ok(post))) => {

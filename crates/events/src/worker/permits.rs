@@ -21,7 +21,7 @@ const SLOW_POSTS_MAX: usize = 1_024;
 const SERVER_POSTS_MAX: usize = 32;
 /// Maximum number of slow posts of one server.
 const SERVER_SLOW_POSTS_MAX: usize = 64;
-/// Number of semaphores, one for each server and class, from which unused ones are removed.
+/// Unused semaphores are removed when there are this many; each server has one for each class.
 const SERVER_SEMAPHORES_MAX: usize = 1_024;
 
 /// Class of a post, by its endpoint; each class has separate permits.
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn servers_without_posts_are_forgotten() {
+    async fn semaphores_of_servers_without_posts_are_removed() {
         let permits = PostPermits::new(64);
         let first_permit = try_acquire(&permits, 0, PermitClass::New).await;
         for server_id in 0..3 * SERVER_SEMAPHORES_MAX as i64 {

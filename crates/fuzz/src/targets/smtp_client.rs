@@ -45,9 +45,9 @@ fn run(bytes: &[u8]) {
 fn react(session: &mut ClientSession, messages_left: &mut usize, output: &mut Vec<u8>) -> bool {
     loop {
         output.clear();
-        let mut is_moving = session.fill_output(output, OUTPUT_BYTES_MAX) > 0;
+        let mut made_progress = session.fill_output(output, OUTPUT_BYTES_MAX) > 0;
         while let Some(event) = session.next_event() {
-            is_moving = true;
+            made_progress = true;
             match event {
                 Event::StartTls => session.tls_established(),
                 Event::Ready if *messages_left > 0 => {
@@ -59,7 +59,7 @@ fn react(session: &mut ClientSession, messages_left: &mut usize, output: &mut Ve
                 Event::Outcome(_) | Event::Finishing => {}
             }
         }
-        if !is_moving {
+        if !made_progress {
             return true;
         }
     }

@@ -8,7 +8,8 @@ use postroad_smtp::server::{AuthPolicy, BareLf, Event, ServerConfig, ServerSessi
 
 use super::{Target, texts};
 
-/// Maximum number of output bytes per input byte: enough for replies of a few lines. More would be an amplifier.
+/// Maximum number of output bytes per input byte: enough for replies of a few lines. A server that
+/// writes more could be misused as an amplifier.
 const OUTPUT_PER_INPUT_MAX: usize = 600;
 
 pub(super) const TARGET: Target = Target {

@@ -28,7 +28,7 @@ macro_rules! short_runs {
             let tested = [$($name),+];
             let all: Vec<&str> = postroad_fuzz::TARGETS.iter().map(|target| target.name).collect();
             assert_eq!(all, tested);
-            // `cargo xtask` does not depend on this crate, so that it compiles fast. It repeats the names.
+            // `cargo xtask` does not depend on this crate, so that it compiles fast. So it repeats the names.
             let xtask = concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/src/fuzz.rs");
             let xtask = std::fs::read_to_string(xtask).expect("a source file");
             for name in all {

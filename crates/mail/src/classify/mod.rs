@@ -30,14 +30,13 @@ pub struct Verdict<'r> {
     pub permanent: bool,
     /// The address itself is dead and will be suppressed. Only together with `permanent`.
     pub hard: bool,
-    /// Like `hard`, if RCPT was refused: some texts prove that an address is dead only in reply to that
-    /// command.
+    /// Like `hard`, if RCPT TO was refused: some texts prove that an address is dead only as replies to that command.
     pub hard_at_rcpt: bool,
     /// Send more slowly to the destination.
     pub throttle: bool,
     /// Effect on pacing; also set for some refusals without `throttle`.
     pub signal: Option<Signal>,
-    /// A code alone decided, or words that say little: a caller with more evidence than the reply should use that
+    /// A code alone decided, or words that say little. A caller with more evidence than the reply should use that
     /// evidence too.
     pub vague: bool,
     /// The text means the same whatever command was refused: content filters do not use it as a pretext.
@@ -53,7 +52,7 @@ pub fn classify(reply: &Reply) -> Verdict<'static> {
 
 /// Like `classify`, for the refusal of a command of this phase.
 pub fn classify_in(phase: Phase, reply: &Reply) -> Verdict<'static> {
-    built_in().judge(reply, Some(phase)).in_reply_to(phase, reply.enhanced())
+    built_in().judge(reply, Some(phase)).for_phase(phase, reply.enhanced())
 }
 
 /// The rules of `rules/replies.toml`, which is compiled into the program; parsed at the first use.

@@ -37,9 +37,10 @@ impl Phase {
 }
 
 impl Verdict<'_> {
-    /// The verdict on a reply when the refused command is known. `self` is the verdict of the rule that matched.
+    /// The verdict on a reply when the phase of the refused command is known. `self` is the verdict of the rule that
+    /// matched.
     #[must_use]
-    pub fn in_reply_to(self, phase: Phase, enhanced: Option<EnhancedCode>) -> Self {
+    pub fn for_phase(self, phase: Phase, enhanced: Option<EnhancedCode>) -> Self {
         let is_about_recipient =
             matches!(self.class, BounceClass::BadMailbox | BounceClass::BadDomain | BounceClass::Inactive);
         let is_doubtful = match phase {
@@ -59,7 +60,7 @@ impl Verdict<'_> {
             Phase::Recipient => self.hard_at_rcpt,
             Phase::Data => self.hard && !is_doubtful,
         };
-        let signal = self.signal.map(|signal| signal.in_reply_to(phase, self.class));
+        let signal = self.signal.map(|signal| signal.for_phase(phase, self.class));
         Self { class, hard, hard_at_rcpt: self.hard_at_rcpt && phase == Phase::Recipient, signal, ..self }
     }
 }
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_before_rcpt_is_about_the_source_address() {
+    fn a_policy_refusal_before_rcpt_is_about_the_source_address() {
         let signal = |phase, text| classify_in(phase, &Reply::parse(text).unwrap()).signal;
         let policies =
             ["550 5.7.1 Message rejected", "554 Access denied", "550 5.7.1 No spam here", "421 4.7.0 Bye"];
@@ -105,9 +106,9 @@ mod tests {
         assert_eq!(signal(Phase::MailFrom, "553 Sender address rejected: not owned by user"), None);
     }
 
-    /// Postfix refuses a client in reply to RCPT, because it delays its refusals until then.
+    /// Postfix refuses a client in its reply to RCPT TO, because it delays such refusals until then.
     #[test]
-    fn a_refused_client_is_about_the_source_address_in_every_phase() {
+    fn a_refusal_of_the_client_is_about_the_source_address_in_every_phase() {
         for text in [
             "554 5.7.1 <unknown[192.0.2.1]>: Client host rejected: Access denied",
             "550 5.7.1 Connection from 192.0.2.1 not allowed",

@@ -1,4 +1,4 @@
-//! The compiled rules: codes as patterns, phrases as numbers, defaults of the class filled in.
+//! The compiled rules: codes as patterns, phrases as ids, defaults of the class filled in.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use super::{Phase, Reply, Signal, Verdict};
 pub struct RuleTable {
     rules: Vec<Rule>,
     phrases: PhraseFinder,
-    means: Vec<(BounceClass, String)>,
+    meanings: Vec<(BounceClass, String)>,
 }
 
 /// One rule. `RuleEntry` documents the fields.
@@ -60,8 +60,8 @@ impl RuleTable {
             Rule::compile(entry, class, &mut phrases)
         };
         let rules = file.rule.into_iter().map(compile).collect::<Result<_, _>>()?;
-        let means = file.class.into_iter().map(|(class, entry)| (class, entry.means)).collect();
-        Ok(Self { rules, phrases: phrases.build()?, means })
+        let meanings = file.class.into_iter().map(|(class, entry)| (class, entry.means)).collect();
+        Ok(Self { rules, phrases: phrases.build()?, meanings })
     }
 
     /// Classifies a reply by its codes and text, and by the refused command if that is known.
@@ -77,7 +77,7 @@ impl RuleTable {
 
     /// A class as half a sentence, for people.
     pub fn meaning(&self, class: BounceClass) -> &str {
-        self.means.iter().find(|(other, _)| *other == class).map_or("", |(_, means)| means)
+        self.meanings.iter().find(|(other, _)| *other == class).map_or("", |(_, meaning)| meaning)
     }
 }
 

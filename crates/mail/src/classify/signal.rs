@@ -37,8 +37,9 @@ impl Signal {
         }
     }
 
-    /// Before RCPT neither recipient nor content is known: a policy refusal then is about the source address.
-    pub(super) fn in_reply_to(self, phase: Phase, class: BounceClass) -> Self {
+    /// The signal of a refusal in this phase. Before RCPT TO the receiver knows neither recipient nor content, so a
+    /// policy refusal is about the source address.
+    pub(super) fn for_phase(self, phase: Phase, class: BounceClass) -> Self {
         let is_policy = matches!(class, BounceClass::Policy | BounceClass::SpamBlock);
         match (self, phase) {
             (Self::RecipientPolicy | Self::Content, Phase::Greeting | Phase::MailFrom) if is_policy => {

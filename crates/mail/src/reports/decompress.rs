@@ -1,5 +1,5 @@
-//! Opens an attachment of a report: detects its compression. Nothing is unpacked here; the caller reads the stream
-//! within its budget.
+//! Opens an attachment that may be a report, and detects its compression. Nothing is unpacked here; the caller reads
+//! the stream within its budget.
 
 use std::io::Read;
 
@@ -10,7 +10,7 @@ use super::zip::{self, Compression};
 
 /// Maximum number of unpacked bytes per packed byte. Reports are repetitive, but real ones stay below 60.
 const RATIO_MAX: usize = 100;
-/// Below this size the ratio does not matter: a tiny file of spaces is harmless.
+/// Up to this unpacked size the ratio does not matter: a small file of spaces is harmless.
 const RATIO_FREE_BYTES: usize = 256 << 10;
 
 /// The content of an attachment, unpacked while it is read.

@@ -62,7 +62,7 @@ pub struct DmarcSender {
     pub passed: u64,
     pub quarantined: u64,
     pub rejected: u64,
-    /// Hosts that sent in the domain's name, the most failures first.
+    /// Hosts that sent in the domain's name, those with the most failures first.
     pub sources: Vec<DmarcSource>,
 }
 

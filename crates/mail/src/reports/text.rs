@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_beyond_file_budget_or_piece() {
+    fn reading_stops_at_the_limits_of_file_budget_and_piece() {
         let bytes = vec![b'x'; 3 * RAW_BUFFER_BYTES];
         let read = |file_max, budget_max| {
             let mut budget = UnpackBudget::new(budget_max);

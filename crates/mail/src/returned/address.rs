@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_may_begin_with_an_address() {
+    fn the_address_at_the_beginning_of_a_line_is_split_off() {
         assert_eq!(split_leading("  <jo@example.com>: host"), Some(("jo@example.com", ">: host")));
         assert_eq!(split_leading(" * \"jo@example.com\" x"), Some(("jo@example.com", "\" x")));
         assert_eq!(split_leading("550 5.1.1 <jo@example.com>... No"), Some(("jo@example.com", ">... No")));

@@ -3,7 +3,7 @@
 use super::parts::Parts;
 use super::{ReturnedKind, ReturnedRecipient};
 
-/// Beginnings of subjects, or of the text after a colon, bracket or hyphen; in lower case.
+/// Beginnings of subjects, or of the text after a colon, bracket or hyphen in a subject; in lower case.
 const AUTO_REPLY_SUBJECTS: &[&str] = &[
     "auto:",
     "auto-reply",

@@ -124,13 +124,13 @@ impl Evidence<'_> {
         self.is_final && (has_expiry_code || EXPIRY_PHRASES.into_iter().any(says))
     }
 
-    /// The refused command, if a text names it.
+    /// The phase of the refused command, if a text names the command.
     fn phase(&self, recipient: Option<&str>) -> Option<Phase> {
         let command = recipient.map(|recipient| format!("rcpt to:<{}>", recipient.to_lowercase()));
-        let is_quoted = || command.is_some_and(|command| self.notice.to_lowercase().contains(&command));
+        let quotes_rcpt = || command.is_some_and(|command| self.notice.to_lowercase().contains(&command));
         find_phase(self.diagnostic)
             .or_else(|| find_phase(self.section))
-            .or_else(|| is_quoted().then_some(Phase::Recipient))
+            .or_else(|| quotes_rcpt().then_some(Phase::Recipient))
             .or_else(|| find_phase(if self.notice_applies() { self.notice } else { "" }))
     }
 
@@ -180,7 +180,8 @@ impl Evidence<'_> {
     }
 }
 
-/// Applies facts that the text lacks: the refused command, and codes that contradict the text.
+/// Applies facts that the text lacks: the phase of the refused command, and codes that contradict the text. Returns the
+/// class, and whether the address is dead.
 fn weigh(
     kind: ReturnedKind,
     classified: &ClassifiedText,
@@ -189,20 +190,20 @@ fn weigh(
     phase: Option<Phase>,
 ) -> (BounceClass, bool) {
     let verdict = classified.verdict;
-    let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
+    let says_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
     // If Exim itself reports an unroutable address, the domain has no route. If a remote host reports one, the user
     // is unknown.
     if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(classified.reply.text()) {
         return (BounceClass::BadDomain, verdict.hard);
     }
-    let in_phase = phase.map(|phase| verdict.in_reply_to(phase, enhanced));
-    let is_doubtful = is_dead && in_phase.is_some_and(|other| other.class != verdict.class);
+    let in_phase = phase.map(|phase| verdict.for_phase(phase, enhanced));
+    let is_doubtful = says_dead && in_phase.is_some_and(|other| other.class != verdict.class);
     // x.7.0 and x.7.1 are policies of the receiver; a host without the user would reply x.1.1.
-    let is_contradicted = is_dead && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
+    let is_contradicted = says_dead && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
     if is_doubtful || is_contradicted {
         return (BounceClass::Policy, false);
     }
-    // If a host only asked to try later until the retry time was over, its last reply is not the reason.
+    // A host that only asked for a later attempt, until the retry time was over, gives no reason in its last reply.
     let says_nothing = verdict.vague && verdict.class == BounceClass::Other;
     let asks_to_try_later = says_nothing || verdict.signal == Some(Signal::Greylisted);
     if kind == ReturnedKind::Delay && says_nothing || is_expired && asks_to_try_later {

@@ -44,13 +44,14 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
 
 /// Fields of a report in the text of a message whose MIME parts are broken.
 fn report_in_text(parts: &Parts) -> Option<&str> {
-    let is_type = |line: &str| line.get(..14).is_some_and(|name| name.eq_ignore_ascii_case("feedback-type:"));
-    let is_report = parts.status.is_none() && parts.notice.lines().any(is_type);
+    let is_feedback_type =
+        |line: &str| line.get(..14).is_some_and(|name| name.eq_ignore_ascii_case("feedback-type:"));
+    let is_report = parts.status.is_none() && parts.notice.lines().any(is_feedback_type);
     is_report.then_some(parts.notice.as_str())
 }
 
 fn is_plain_complaint(parts: &Parts) -> bool {
     let subject = parts.subject().to_lowercase();
-    let says_so = COMPLAINT_SUBJECTS.iter().any(|phrase| subject.contains(phrase));
-    parts.original.has("x-hmxmroriginalrecipient") || (says_so && !parts.original.is_empty())
+    let subject_says_complaint = COMPLAINT_SUBJECTS.iter().any(|phrase| subject.contains(phrase));
+    parts.original.has("x-hmxmroriginalrecipient") || (subject_says_complaint && !parts.original.is_empty())
 }

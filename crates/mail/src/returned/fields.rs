@@ -1,5 +1,5 @@
 //! Fields of delivery status notifications (RFC 3464): a group about the message, then one for each recipient. Some
-//! systems print them into the text for people; they are parsed there too.
+//! systems print these fields into the text for people; they are parsed there too.
 
 use postroad_model::BounceClass;
 
@@ -45,15 +45,16 @@ pub(super) fn read(parts: &Parts) -> Option<DeliveryStatus> {
 fn parse(text: &str) -> DeliveryStatus {
     let mut status = DeliveryStatus::default();
     let mut group = RecipientFields::default();
-    let mut is_open = false;
+    // Whether the last line belongs to a known field, which the next line may continue.
+    let mut is_in_field = false;
     let mut fields = 0;
     for line in text.lines() {
         let is_continued = line.starts_with([' ', '\t']) && !line.trim().is_empty();
-        if is_continued && is_open {
+        if is_continued && is_in_field {
             group.continue_last(line.trim());
             continue;
         }
-        is_open = false;
+        is_in_field = false;
         if line.trim().is_empty() {
             status.close(&mut group);
         } else if let Some((name, value)) = split_field(line) {
@@ -65,7 +66,7 @@ fn parse(text: &str) -> DeliveryStatus {
                 break;
             }
             group.0.push((name, value.to_owned()));
-            is_open = true;
+            is_in_field = true;
         }
     }
     status.close(&mut group);

@@ -29,7 +29,7 @@ impl Headers {
         self.0.is_empty()
     }
 
-    /// The first field of that name; the name in lower case.
+    /// The first field of this name, which must be in lower case.
     pub(super) fn find(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
@@ -49,7 +49,7 @@ impl Headers {
         names.iter().flat_map(|name| self.all(name)).flat_map(address::find_all).map(str::to_owned).collect()
     }
 
-    /// All fields of that name; the name in lower case.
+    /// All fields of this name, which must be in lower case.
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str())
     }

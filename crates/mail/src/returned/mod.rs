@@ -3,8 +3,8 @@
 //! Accepts any bytes and never fails: unknown mail is `Other`. Everything is limited, because anybody can write these
 //! messages. The caller finds our message, by the return path or by identifiers that this module collects.
 //!
-//! It reads, from the most to the least reliable: feedback reports (RFC 5965), Amazon's notifications, status fields
-//! (RFC 3464), the texts of notices, and automatic replies. Refusals are judged by the rules of `classify`.
+//! This module reads, from the most to the least reliable: feedback reports (RFC 5965), Amazon's notifications, status
+//! fields (RFC 3464), the texts of notices, and automatic replies. Refusals are judged by the rules of `classify`.
 
 mod address;
 mod amazon_ses;
@@ -29,7 +29,7 @@ use evidence::Evidence;
 use parts::Parts;
 use sections::SectionIndex;
 
-/// Further recipients are ignored: none of our sends has more.
+/// Maximum number of recipients; further ones are ignored. None of our sends has more recipients.
 const RECIPIENTS_MAX: usize = 1_000;
 const DIAGNOSTIC_BYTES_MAX: usize = 1_024;
 

@@ -117,7 +117,7 @@ mod tests {
     use super::{Phase, find_phase};
 
     #[test]
-    fn the_command_is_found_in_every_form() {
+    fn the_refused_command_is_found_in_every_form() {
         for (text, phase) in [
             ("550 no (in reply to end of DATA command)", Phase::Data),
             ("SMTP error from remote mail server after end of data:\n550 no", Phase::Data),

@@ -60,11 +60,11 @@ pub(super) fn find_sections(parts: &Parts) -> Vec<Section> {
     if !sections.is_empty() {
         return sections;
     }
-    let is_sender = |line: &&str| {
+    let is_sender_line = |line: &&str| {
         let line = line.trim_start().to_lowercase();
         line.starts_with("from:") || line.contains("mail from:")
     };
-    let lines = parts.notice.lines().filter(|line| !is_sender(line));
+    let lines = parts.notice.lines().filter(|line| !is_sender_line(line));
     let inside = lines.flat_map(address::find_all).find(|address| is_recipient(address));
     inside.map(|found| Section { recipient: found.to_owned(), text: String::new() }).into_iter().collect()
 }

@@ -41,8 +41,8 @@ const NAMED_REFERENCES: [(&str, char); 31] = [
     ("nbsp", '\u{a0}'),
 ];
 
-/// All names outside `LEGACY_REFERENCES` that browsers accept without a semicolon, sorted (HTML standard 13.5). In a URL
-/// such a name is probably not meant as a reference.
+/// All names outside `LEGACY_REFERENCES` that browsers accept without a semicolon, sorted (HTML standard 13.5). In a
+/// URL such a name is probably not meant as a reference.
 const DOUBTFUL_NAMES: [&str; 102] = [
     "AElig", "AMP", "Aacute", "Acirc", "Agrave", "Aring", "Atilde", "Auml", "COPY", "Ccedil", "ETH",
     "Eacute", "Ecirc", "Egrave", "Euml", "GT", "Iacute", "Icirc", "Igrave", "Iuml", "LT", "Ntilde", "Oacute",
@@ -55,7 +55,8 @@ const DOUBTFUL_NAMES: [&str; 102] = [
     "szlig", "thorn", "times", "uacute", "ucirc", "ugrave", "uml", "uuml", "yacute", "yen", "yuml",
 ];
 
-/// Decodes references; `None` if a reference is not in our tables, is doubtful, or is one that browsers replace.
+/// Decodes references; `None` if a name is not in our tables or is doubtful, or if a number is that of a character that
+/// browsers replace.
 pub(super) fn decode(value: &str) -> Option<Cow<'_, str>> {
     if !value.contains('&') {
         return Some(Cow::Borrowed(value));

@@ -1,5 +1,5 @@
-//! Finds links in HTML, and the position of the pixel. `lol_html` parses the text as browsers do and returns positions;
-//! `RewritePlan` edits the text, because `lol_html` would rewrite whole tags, and only the URLs may change.
+//! Finds links in HTML, and the position for the tracking pixel. `lol_html` parses the text as browsers do and returns
+//! positions; `RewritePlan` edits the text, because `lol_html` would rewrite whole tags, and only the URLs may change.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_inside_a_url_is_not_a_second_one() {
+    fn a_url_inside_a_url_is_not_a_second_link() {
         let text = "https://example.com/?to=https://other.example/x https://b.example";
         assert_eq!(found(text), ["https://example.com/?to=https://other.example/x", "https://b.example"]);
     }

@@ -12,7 +12,9 @@ pub(super) const PART_BYTES_MAX: usize = 5 << 20;
 pub struct RewriteSettings<'a> {
     /// Base of tracking links: `https://track.example.com`.
     pub base_url: &'a str,
+    /// Whether opens are tracked.
     pub opens: bool,
+    /// Whether clicks are tracked.
     pub clicks: bool,
     /// Links to these hosts are not tracked; `*.example.com` means every host below `example.com`.
     pub excluded_hosts: &'a [String],

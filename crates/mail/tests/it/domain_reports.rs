@@ -171,8 +171,9 @@ fn a_tls_report_is_summed_up() {
     }
 }
 
-/// A report of about this many bytes that never ends. It compresses badly, so that it stays within the ratio.
-fn long_report(bytes: usize) -> Vec<u8> {
+/// The beginning of a report, about this many bytes long, without the closing tag. It compresses badly, so that its
+/// gzip file stays below the maximum ratio.
+fn unclosed_report(bytes: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -188,7 +189,7 @@ fn bombs_are_refused_by_ratio_and_by_size() {
     let spaces = [&b"<feedback>"[..], &b"<a> </a>".repeat(1 << 20)].concat();
     assert_eq!(read_attachment(&gzip(&spaces)), Err(ReportProblem::Bomb));
     assert_eq!(read_attachment(&zip("a.xml", &spaces)), Err(ReportProblem::Bomb));
-    let long = long_report(20 << 20);
+    let long = unclosed_report(20 << 20);
     assert_eq!(read_attachment(&gzip(&long)), Err(ReportProblem::TooLarge));
     assert_eq!(read_attachment(&long), Err(ReportProblem::TooLarge));
     let json = format!("{{\"policies\": [{}", " ".repeat(3 << 20));
@@ -204,7 +205,7 @@ fn all_attachments_of_a_message_share_one_budget() {
             "--b\r\nContent-Type: application/gzip\r\nContent-Transfer-Encoding: base64\r\n\r\n{packed}\r\n"
         )
     };
-    let other = [&b"{\"a\": \""[..], &long_report(1 << 20), b"\"}"].concat();
+    let other = [&b"{\"a\": \""[..], &unclosed_report(1 << 20), b"\"}"].concat();
     let message =
         format!("Content-Type: multipart/mixed; boundary=b\r\n\r\n{}--b--\r\n", part(&other).repeat(10));
     let mut budget = UnpackBudget::new(5 << 20);
@@ -220,7 +221,7 @@ fn all_attachments_of_a_message_share_one_budget() {
 }
 
 #[test]
-fn one_endless_element_is_refused_before_it_is_in_memory() {
+fn a_tag_text_or_comment_over_64_kib_is_refused() {
     for start in ["<feedback><a>", "<feedback><!--", "<feedback><a ", "<feedback><![CDATA[", "<!DOCTYPE x ["]
     {
         let mut file = start.as_bytes().to_vec();
@@ -244,7 +245,7 @@ fn sources_beyond_the_limit_are_counted_in_the_totals() {
 }
 
 #[test]
-fn entities_of_a_document_are_never_expanded() {
+fn entities_that_a_document_defines_are_never_expanded() {
     let laughs = DMARC.replace(
         "<feedback ",
         "<!DOCTYPE x [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;\">]><feedback ",
@@ -254,7 +255,7 @@ fn entities_of_a_document_are_never_expanded() {
 }
 
 #[test]
-fn damage_is_named_and_other_files_are_no_reports() {
+fn damage_is_named_and_other_files_yield_no_report() {
     for (file, reason) in [
         (DMARC.replace("</feedback>", "").into_bytes(), "breaks off"),
         (DMARC.replace(">42<", "><").into_bytes(), "no id"),

@@ -123,7 +123,7 @@ fn python_sees_what_was_composed() {
 }
 
 #[test]
-fn the_tree_is_no_deeper_than_needed() {
+fn the_mime_tree_is_no_deeper_than_needed() {
     let inline = || vec![image("a.png", "a@x")];
     let attached = || vec![file("a.txt", "text/x-a", b"a")];
     let both = || [inline(), attached()].concat();

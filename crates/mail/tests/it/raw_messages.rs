@@ -18,7 +18,7 @@ fn becomes(message: &str, expected: &str) {
 }
 
 #[test]
-fn a_complete_message_is_not_touched_or_copied() {
+fn a_complete_message_is_neither_changed_nor_copied() {
     let message = format!("{COMPLETE}Subject:  odd   spacing \r\n\r\n body \r\n.\r\n\0\u{7f}ü").into_bytes();
     let (copy, address) = (message.clone(), message.as_ptr());
     let raw = prepare_raw(message, &FALLBACK).unwrap();
@@ -37,7 +37,7 @@ fn line_endings_become_crlf() {
 }
 
 #[test]
-fn a_message_without_a_last_line_break_stays_so() {
+fn a_missing_last_line_break_is_not_added() {
     becomes(&format!("{COMPLETE}\r\nbody"), &format!("{COMPLETE}\r\nbody"));
     becomes(COMPLETE, COMPLETE);
     becomes(COMPLETE.trim_end(), COMPLETE.trim_end());
@@ -112,7 +112,7 @@ fn the_subject_is_decoded() {
 }
 
 #[test]
-fn senders_are_reported_apart_from_from() {
+fn sender_addresses_are_reported_apart_from_from_addresses() {
     let raw = prepared(&format!("{COMPLETE}Sender: S <s@other.test>\r\nsender: t@other.test\r\n\r\n"));
     assert_eq!(raw.from, ["a@good.test"]);
     assert_eq!(raw.sender, ["s@other.test", "t@other.test"]);
@@ -147,14 +147,14 @@ fn options_by_header_are_taken_out_of_submissions_and_left_in_raw_messages() {
 }
 
 #[test]
-fn headers_added_on_top_are_counted() {
+fn the_bytes_of_headers_added_on_top_are_counted() {
     let raw = prepared("Bcc: x@y.test\r\nFrom: a@good.test\r\n\r\nbody");
     assert_eq!(&raw.bytes[raw.added_bytes..], b"From: a@good.test\r\n\r\nbody");
     assert_eq!(prepared(COMPLETE).added_bytes, 0);
 }
 
 #[test]
-fn headers_beyond_ascii_are_encoded_and_addresses_stay() {
+fn non_ascii_headers_are_encoded_except_local_parts_of_addresses() {
     let headers = "Subject: Grüße\r\nX-Note: ü\r\nTo: Zoë <zoë@x.test>, Zoë <ann@x.test>\r\n";
     let raw = prepare_raw(format!("{COMPLETE}{headers}\r\nKörper\r\n").into_bytes(), &FALLBACK).unwrap();
     assert_eq!(raw.subject, "Grüße");

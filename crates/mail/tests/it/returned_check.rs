@@ -23,10 +23,10 @@ fn summary(found: &ReturnedRecipient) -> String {
     .join(" ")
 }
 
-/// A notice in plain text, with a copy of the original below the text.
-pub(crate) fn notice(from: &str, subject: &str, text: &str, original: &str) -> String {
+/// A notice in plain text; below the text `separator`, then a copy of the original.
+pub(crate) fn notice(from: &str, subject: &str, text: &str, separator: &str) -> String {
     format!(
-        "Return-Path: <>\r\nFrom: {from}\r\nTo: bounce+1@rp.sender.example\r\nSubject: {subject}\r\n\r\n{text}\r\n{original}\r\n\
+        "Return-Path: <>\r\nFrom: {from}\r\nTo: bounce+1@rp.sender.example\r\nSubject: {subject}\r\n\r\n{text}\r\n{separator}\r\n\
          From: news@sender.example\r\nTo: jo@example.com\r\nMessage-ID: <1@sender.example>\r\nSubject: Hello\r\n\r\nHello\r\n"
     )
 }

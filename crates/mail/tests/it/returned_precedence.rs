@@ -76,7 +76,7 @@ fn temporary_refusals_until_expiry_are_timeouts_unless_they_give_a_reason() {
 }
 
 #[test]
-fn powermtas_category_is_used_if_the_reply_gives_no_reason() {
+fn the_category_of_powermta_is_used_if_the_reply_gives_no_reason() {
     let fields = |reply: &str, category: &str| {
         format!(
             "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
@@ -126,7 +126,7 @@ fn the_status_in_the_text_of_an_exchange_notice_is_read() {
 }
 
 #[test]
-fn gmails_session_state_identifies_the_refused_command() {
+fn the_session_state_in_gmail_notices_identifies_the_refused_command() {
     let message = |reply: &str| {
         notice(
             "Mail Delivery Subsystem <mailer-daemon@googlemail.com>",

@@ -40,7 +40,7 @@ fn check_fields(fields: &str, expected: &str) {
 }
 
 #[test]
-fn the_remote_hosts_code_takes_precedence_over_the_reporting_hosts() {
+fn the_code_of_the_remote_host_takes_precedence_over_that_of_the_reporting_host() {
     check_fields(
         "Final-Recipient: rfc822;jo@example.com\nAction: failed\nStatus: 5.0.0 (permanent failure)\n\
          Diagnostic-Code: smtp; 5.1.0 - Unknown address error 550-'5.7.1 <x@rp.sender.example>... Access denied' (delivery attempts: 0)",
@@ -53,7 +53,7 @@ fn the_remote_hosts_code_takes_precedence_over_the_reporting_hosts() {
 }
 
 #[test]
-fn fields_may_be_missing_or_odd() {
+fn status_fields_may_be_missing_or_unusual() {
     // McAfee: no final recipient, no status.
     check_fields(
         "Original-Recipient: <jo@example.com>\nAction: failed\nDiagnostic-Code: smtp; 550 5.1.1 <jo@example.com>... User unknown",
@@ -77,7 +77,7 @@ fn fields_may_be_missing_or_odd() {
 }
 
 #[test]
-fn the_text_of_a_notice_completes_its_fields() {
+fn the_text_of_a_notice_completes_its_status_fields() {
     let text = "The original message was received at Thu, 5 Nov 2026\r\n\r\n   ----- The following addresses had permanent fatal errors -----\r\n\
         <jo@example.com>\r\n\r\n   ----- Transcript of session follows -----\r\n\
         <jo@example.com>... Deferred: Name server: example.com.: host name lookup failure\r\n\
@@ -90,7 +90,7 @@ fn the_text_of_a_notice_completes_its_fields() {
 }
 
 #[test]
-fn user_unknown_is_hard_only_in_reply_to_rcpt() {
+fn user_unknown_is_hard_only_as_a_reply_to_rcpt() {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
         Diagnostic-Code: smtp; 550 Unknown user jo@example.com\r\n";
     let postfix = |command: &str| {
@@ -107,7 +107,7 @@ fn user_unknown_is_hard_only_in_reply_to_rcpt() {
 }
 
 #[test]
-fn vague_words_are_hard_only_in_reply_to_rcpt() {
+fn vague_words_are_hard_only_as_a_reply_to_rcpt() {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
         Diagnostic-Code: smtp; 550 Such a mailbox could no longer be reached\r\n";
     check(&report("Sorry.", fields), &["jo@example.com bounce 5.0.0 550 policy permanent -"]);
@@ -116,7 +116,7 @@ fn vague_words_are_hard_only_in_reply_to_rcpt() {
 }
 
 #[test]
-fn in_a_transcript_only_the_remote_hosts_replies_count() {
+fn in_a_transcript_only_replies_of_the_remote_host_count() {
     // Sendmail remarks "User unknown" on everything that was refused at RCPT.
     let text = "   ----- The following addresses had permanent fatal errors -----\r\n<jo@example.com>\r\n    (reason: 550 cut off)\r\n\r\n\
         \x20  ----- Transcript of session follows -----\r\n... while talking to in.example.com.:\r\n>>> RCPT To:<jo@example.com>\r\n\
@@ -135,7 +135,7 @@ fn unknown_users_that_yahoo_refuses_after_the_data_are_dead_addresses() {
 }
 
 #[test]
-fn a_user_who_was_unknown_until_the_sender_gave_up_is_hard() {
+fn temporary_replies_of_user_unknown_are_hard_once_the_sender_has_given_up() {
     let fields = |action: &str, text: &str| {
         format!(
             "Final-Recipient: rfc822; jo@example.com\r\nAction: {action}\r\nStatus: 4.1.1\r\n\
@@ -167,7 +167,7 @@ fn notice_with_enclosed_report(text: &str) -> String {
 }
 
 #[test]
-fn a_gateway_may_pass_a_report_on() {
+fn an_enclosed_report_counts_only_if_the_outer_notice_names_no_recipient() {
     let message =
         notice_with_enclosed_report("----- The following addresses had permanent delivery errors -----\r\n");
     check(&message, &["jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard"]);
@@ -192,7 +192,7 @@ fn international_reports_are_read() {
 }
 
 #[test]
-fn fields_are_found_in_text_and_in_broken_multiparts() {
+fn status_fields_are_found_in_text_and_in_broken_multiparts() {
     let fields = "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\n\
         Status: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 user unknown\r\n";
     let head = "From: MAILER-DAEMON@mx.example.net\r\nSubject: Delivery Status Notification (Failure)\r\n";

@@ -1,5 +1,5 @@
-//! Bounces without status fields: the notices of less common mail systems, from hMailServer to KDDI. Each names recipient,
-//! command and reason in its own way.
+//! Bounces without status fields: the notices of less common mail systems, from hMailServer to KDDI. Each system names
+//! recipient, command and reason in its own way.
 
 use crate::returned_check::{check, notice};
 
@@ -155,7 +155,7 @@ fn sendmail_transcripts_show_expiry_and_refusals() {
 }
 
 #[test]
-fn old_exchange_reasons_are_recognised_by_number() {
+fn reasons_of_old_exchange_versions_are_recognised() {
     let text = |reason: &str| {
         format!(
             "Your message\r\n\r\n  To:      jo@example.com\r\n  Subject: Hello\r\n\r\n\
@@ -175,7 +175,7 @@ fn old_exchange_reasons_are_recognised_by_number() {
 }
 
 #[test]
-fn opensmtpds_own_texts_for_reasons_are_recognised() {
+fn reasons_in_the_words_of_opensmtpd_are_recognised() {
     let text = |reason: &str| {
         format!(
             "    Hi!\r\n\r\n    This is the MAILER-DAEMON, please DO NOT REPLY to this e-mail.\r\n\r\n\

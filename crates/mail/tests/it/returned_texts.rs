@@ -149,7 +149,7 @@ fn unknown_users_in_notices_of_mailenable_and_courier_are_dead_addresses() {
 }
 
 #[test]
-fn postfix_shows_its_postmaster_the_session() {
+fn the_session_in_a_report_of_postfix_to_its_postmaster_is_read() {
     let text = "Transcript of session follows.\r\n\r\n Out: 220 mx.example.net ESMTP\r\n In:  EHLO a.example\r\n Out: 250-STARTTLS\r\n Out: 250 DSN\r\n\
         \x20In:  RCPT TO:<jo@example.com>\r\n Out: 250 2.1.5 Ok\r\n In:  DATA\r\n Out: 354 End data\r\n Out: 451 4.3.0 Error: queue file write error\r\n\
         \x20In:  QUIT\r\n Out: 221 2.0.0 Bye\r\n";
@@ -198,7 +198,7 @@ fn several_recipients_have_a_paragraph_each() {
 }
 
 #[test]
-fn exchange_names_the_recipient_in_the_middle() {
+fn exchange_names_the_recipient_in_the_middle_of_the_text() {
     let text = "Your message\r\n\r\n  To:      Jo\r\n  Subject: Hello\r\n\r\ndid not reach the following recipient(s):\r\n\r\n\
         jo@example.com on Thu, 5 Nov 2026 10:00:00 +0000\r\n    The recipient name is not recognized\r\n    MSEXCH:IMS:X:Y:Z 0 (000C05A6) Unknown Recipient\r\n";
     check(
@@ -246,7 +246,7 @@ fn gmail_and_yahoo_name_the_recipient_above_the_reason() {
 }
 
 #[test]
-fn the_recipient_may_be_in_a_sentence_in_a_header_or_missing() {
+fn the_recipient_may_be_named_in_a_sentence_or_in_a_header_or_not_at_all() {
     let text = "There was an error delivering your mail to <jo@example.com>.\r\n\r\nin.example.com [192.0.2.1] did not like our RCPT TO:\r\n550 5.1.1 no\r\n";
     check(
         &notice("MAILER-DAEMON <>", "Mail delivery failed", text, "Message headers follow.\r\n\r\n"),
@@ -281,7 +281,7 @@ fn other_charsets_and_html_are_read() {
 }
 
 #[test]
-fn unknown_user_is_hard_only_with_proof() {
+fn unknown_user_is_hard_only_if_the_reply_to_rcpt_or_the_reporting_host_says_so() {
     let message = |reply: &str| {
         notice(
             "MAILER-DAEMON@mx.example.net",

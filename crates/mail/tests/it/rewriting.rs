@@ -95,7 +95,7 @@ fn only_urls_change_in_html() {
 }
 
 #[test]
-fn the_pixel_is_before_the_end_of_the_body() {
+fn the_tracking_pixel_is_before_the_end_of_the_html_body() {
     let out = String::from_utf8(rewritten(&html_message("<body>Hi</body></html>\r\n"))).unwrap();
     assert!(out.contains("<body>Hi<img src="), "{out}");
     assert!(out.ends_with("border:0\"></body></html>\r\n"), "{out}");

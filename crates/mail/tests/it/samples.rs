@@ -1,4 +1,4 @@
-//! A composition that owns its parts, so that tests specify only the differences.
+//! A composition that owns its parts. Tests specify only what differs from `Sample::plain`.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Bytes of representative messages.
+//! Snapshots of composed messages, byte by byte.
 
 use insta::assert_snapshot;
 

@@ -1,5 +1,5 @@
-//! Connections to name servers that can ask whether an answer was validated: with the AD bit in the query (RFC 6840
-//! 5.7). A validating resolver sets the bit in its answer only if asked.
+//! Connections to name servers. They can set the AD bit in their queries, which asks whether the answer was validated
+//! (RFC 6840 5.7): a validating resolver sets the bit in its answer only if asked.
 
 use std::net::IpAddr;
 use std::pin::Pin;

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn new_names_of_one_server_do_not_wait_for_those_of_another() {
+    async fn new_names_of_one_server_do_not_wait_for_unanswered_names_of_another_server() {
         let lookup_permits = Arc::new(LookupPermits::default());
         let names = (0..10_000).map(|number| format!("n{number}.example."));
         let mut silent = start_unanswered(&lookup_permits, 1, names);

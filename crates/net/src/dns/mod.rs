@@ -105,9 +105,9 @@ pub struct Dns {
 
 struct Inner {
     resolver: Resolver<AdBitProvider>,
-    /// Look-ups in progress, shared by callers with the same question for the same sending server. Servers share none:
-    /// a look-up waits for permits of its server. The resolver joins equal queries of all servers, except one that
-    /// starts after the answer came and before the answer is cached.
+    /// Look-ups in progress, shared by callers with the same question for the same sending server. Different sending
+    /// servers share no look-up, because a look-up waits for permits of its server. The resolver joins equal queries
+    /// of all servers, except one that starts after the answer came and before the answer is cached.
     lookups: SharedLookup<(Tenant, Question), Outcome>,
     lookup_permits: LookupPermits,
     /// `None` if answers are not cached at all.

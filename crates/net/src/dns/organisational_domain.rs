@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_one_label_below_the_public_suffix() {
+    fn organisational_domain_is_one_label_below_the_public_suffix() {
         for (domain, organisational) in [
             ("example.com", "example.com"),
             ("mail.eu.example.com", "example.com"),

@@ -134,7 +134,7 @@ impl Inner {
             ResponseCode::NoError => {}
             code => return Err(describe_code(code)),
         }
-        // RFC 2308 2.2: name servers without an SOA are a referral, not a denial.
+        // RFC 2308 2.2: an answer with NS records and without an SOA is a referral, not a denial.
         if absence.ns.is_some() {
             return Err("the name server referred to others".to_owned());
         }

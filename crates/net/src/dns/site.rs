@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn long_sets_are_shortened_and_stay_different() {
+    fn names_of_long_host_sets_are_shortened_and_stay_different() {
         let hosts: Vec<String> = (0..32).map(|number| format!("mail-host-{number:02}.example.com")).collect();
         let all: Vec<&str> = hosts.iter().map(String::as_str).collect();
         let name = site(&all);

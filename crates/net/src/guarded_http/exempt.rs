@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_token_below_the_prefix_is_included() {
+    fn only_urls_with_a_token_after_the_prefix_are_included() {
         let url = |text: &str| WebhookUrl::parse(text).expect("it is a URL");
         let own = TokenUrls::below(&url("http://127.0.0.1:8025/inspect/"));
         for text in ["http://127.0.0.1:8025/inspect/a-B_9", "http://127.1:8025/inspect/a?status=503&x=/../"] {

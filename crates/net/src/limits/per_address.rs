@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_limited_each_and_ipv6_addresses_by_network() {
+    fn each_ipv4_address_and_each_ipv6_network_has_its_own_limit() {
         let limit = PerAddressLimit::new(2);
         let acquire = |address: &str| limit.acquire(address.parse().unwrap());
         let permits = [acquire("192.0.2.1").unwrap(), acquire("::ffff:192.0.2.1").unwrap()];

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_refreshed_daily_and_expire_with_their_age() {
+    fn policies_are_refreshed_daily_and_expire_after_their_max_age() {
         let (mut cache, domain) = (PolicyCache::new(10), domain("example.com"));
         assert_eq!(cache.fetch_rank(&domain, "1", START), Some(FetchRank::First));
         cache.keep(&domain, "1".to_owned(), policy(Duration::from_hours(72)), START);

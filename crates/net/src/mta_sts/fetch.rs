@@ -36,7 +36,8 @@ const FIRST_FETCH_LIMITS: PermitLimits = PermitLimits {
 };
 const LATER_FETCH_LIMITS: PermitLimits =
     PermitLimits { running_max: 16, waiting_max: 256, ..FIRST_FETCH_LIMITS };
-/// Longest wait for a permit, because mail waits meanwhile. Without a permit, the fetch is left to a later look-up.
+/// Longest wait for a permit; short, because mail waits meanwhile. Without a permit, the fetch is left to a later
+/// look-up.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Time for a fetch while other fetches for the same server wait for permits, or would have to.
 const TIMEOUT_UNDER_PRESSURE: Duration = Duration::from_secs(4);
@@ -77,7 +78,7 @@ pub(super) struct Fetcher {
     later: Arc<FairPermits<IpAddr>>,
 }
 
-/// Class of a fetch: each class has separate permits.
+/// Rank of a fetch: each rank has separate permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FetchRank {
     /// No failed fetch of this domain's policy is known since the last success.

@@ -1,4 +1,4 @@
-//! MTA-STS policies on disk, one line each, so that they survive a restart even if somebody breaks the domain's
+//! MTA-STS policies on disk, one line each, so that a policy survives a restart even if somebody breaks its domain's
 //! DNS.
 //!
 //! New policies are appended; the last line of a domain counts. The file is rewritten when it is opened and when it
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_of_a_domain_counts_and_damaged_ones_do_not() {
+    fn the_last_line_of_a_domain_counts_and_damaged_lines_do_not() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("policies");
         let (file, known) = PolicyFile::open(&path, 10);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_stops_nothing() {
+    fn a_policy_file_that_cannot_be_written_is_no_failure_for_callers() {
         let (file, known) = PolicyFile::open(Path::new("/nowhere/at/all"), 10);
         assert!(known.is_empty());
         file.add(&stored("a.example", "1"), START, Vec::new);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_append_is_repaired() {
+    fn a_failed_append_is_repaired_by_a_later_rewrite() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("policies");
         let (file, _) = PolicyFile::open(&path, 10);

@@ -28,7 +28,7 @@ use cache::PolicyCache;
 use fetch::{FetchError, Fetcher};
 use file::{PolicyFile, StoredPolicy};
 
-/// Longest wait for the record that announces a policy: mail waits meanwhile.
+/// Longest wait for the record that announces a policy; short, because mail waits meanwhile.
 const RECORD_WAIT: Duration = Duration::from_secs(5);
 /// Longest wait for the record if a policy is known, which stays in force, or if look-ups have to wait for permits.
 const RECORD_WAIT_SHORT: Duration = Duration::from_secs(1);
@@ -139,8 +139,8 @@ impl MtaSts {
     }
 
     /// The requirement of a domain. `server` is the server whose mail waits: look-ups of one server do not delay
-    /// another's look-ups of other domains. A call that joined a look-up of another server without free permits repeats
-    /// the look-up with the permits of `server`.
+    /// another's look-ups of other domains. If the call joined a look-up of another server, and that server had no free
+    /// permits, the look-up is repeated with the permits of `server`.
     pub async fn policy(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> StsVerdict {
         let mut found = self.join(domain, None, server, now).await;
         if found.lacked_permits && found.server != server {

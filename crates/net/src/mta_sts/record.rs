@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn valid_records_give_their_id() {
+    fn valid_records_give_the_policy_id() {
         for text in [
             "v=STSv1; id=20160831085700Z;",
             "v=STSv1;id=20160831085700Z",
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_missing_and_repeated_records_give_none() {
+    fn bad_missing_and_repeated_records_give_no_policy_id() {
         let long = format!("v=STSv1; id={};", "1".repeat(33));
         for texts in [
             &[][..],

@@ -31,7 +31,7 @@ async fn ipv6_and_ipv4_addresses_alternate() {
 }
 
 #[tokio::test]
-async fn a_host_with_only_ipv6_is_found_and_not_blamed_when_ipv6_is_off() {
+async fn a_host_with_only_ipv6_addresses_is_a_temporary_failure_if_ipv6_is_off() {
     let server = DnsServer::start();
     server.aaaa("six.example", V6_1);
     assert_eq!(patient(&server).addresses("six.example").await, Ok(vec![IpAddr::from(V6_1)]));

@@ -54,7 +54,7 @@ async fn failures_are_not_cached() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn equal_look_ups_at_once_send_one_query() {
+async fn equal_concurrent_look_ups_send_one_query() {
     let server = DnsServer::start();
     server.mx("example.com", 10, "mx.example.com");
     // Late enough for many callers to meet, too early for hickory to repeat the query.

@@ -63,7 +63,7 @@ async fn an_empty_answer_without_soa_counts_as_no_record() {
 }
 
 #[tokio::test]
-async fn loops_of_aliases_end_and_are_temporary() {
+async fn look_ups_of_alias_loops_end_with_a_temporary_failure() {
     let server = DnsServer::start();
     server.cname("self.example", "self.example");
     server.cname("ping.example", "pong.example").cname("pong.example", "ping.example");
@@ -89,7 +89,7 @@ async fn truncated_answers_are_fetched_over_tcp() {
 }
 
 #[tokio::test]
-async fn a_look_up_does_not_wait_for_another_server_that_asks_the_same() {
+async fn a_look_up_does_not_wait_for_the_same_look_up_of_another_sending_server() {
     let server = DnsServer::start();
     let dns = patient(&server);
     let mut asking = tokio::task::JoinSet::new();

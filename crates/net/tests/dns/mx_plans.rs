@@ -9,7 +9,7 @@ use postroad_testkit::dns_server::RecordType;
 use super::{host_names, patient, plan};
 
 #[tokio::test]
-async fn hosts_come_by_preference_and_in_lower_case() {
+async fn hosts_are_sorted_by_preference_and_in_lower_case() {
     let server = DnsServer::start();
     server
         .mx("example.com", 20, "b.example.com")
@@ -23,7 +23,7 @@ async fn hosts_come_by_preference_and_in_lower_case() {
 }
 
 #[tokio::test]
-async fn plans_are_valid_as_long_as_the_records_within_bounds() {
+async fn plans_are_valid_for_the_ttl_of_the_records_within_bounds() {
     let server = DnsServer::start();
     for (name, ttl_secs) in [("short.example", 1), ("middle.example", 600), ("long.example", 864_000)] {
         server.ttl_secs(ttl_secs).mx(name, 10, "mx.example.com");
@@ -95,7 +95,7 @@ async fn aliases_of_the_domain_are_followed() {
 }
 
 #[tokio::test]
-async fn many_hosts_come_over_tcp_and_are_bounded() {
+async fn many_hosts_are_fetched_over_tcp_and_their_number_is_bounded() {
     let server = DnsServer::start();
     for number in 0..200 {
         server.mx("example.com", number, &format!("host-number-{number:03}.example.com"));

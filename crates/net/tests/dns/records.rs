@@ -1,4 +1,4 @@
-//! Published records, without a cache.
+//! Records as published: look-ups for checks, without a cache.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -54,7 +54,7 @@ async fn plan_is_secure(dns: &Dns, server: &DnsServer) -> bool {
 }
 
 #[tokio::test]
-async fn a_resolver_that_does_not_validate_makes_nothing_secure() {
+async fn a_resolver_that_does_not_validate_makes_no_answer_secure() {
     let server = DnsServer::start();
     add_host(&server, "mx.example");
     assert_eq!(base_of(&dns_trusting_loopback(&server), "mx.example").await, None);
@@ -62,7 +62,7 @@ async fn a_resolver_that_does_not_validate_makes_nothing_secure() {
 }
 
 #[tokio::test]
-async fn unsigned_addresses_and_unsigned_records_count_for_nothing() {
+async fn tlsa_records_do_not_count_if_they_or_the_addresses_are_unsigned() {
     let server = start_validating();
     add_host(&server, "mx.unsigned.example");
     add_host(&server, "mx.half.example");
@@ -91,7 +91,7 @@ async fn a_failing_lookup_is_not_an_absent_record() {
 }
 
 #[tokio::test]
-async fn an_alias_is_followed_only_if_all_of_it_is_signed() {
+async fn an_alias_is_followed_only_if_its_whole_chain_is_signed() {
     let server = start_validating();
     add_host(&server, "real.example");
     server.cname("alias.example", "real.example").cname("shady.unsigned.example", "real.example");

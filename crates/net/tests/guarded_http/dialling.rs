@@ -115,7 +115,7 @@ async fn failures_have_a_class() {
 }
 
 #[tokio::test]
-async fn exempt_urls_are_dialled_at_private_addresses_and_no_others() {
+async fn exempt_urls_are_dialled_at_private_addresses_and_no_other_urls() {
     let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
     dns.a("own.example.com", [127, 0, 0, 1]).a("other.example.com", [127, 0, 0, 1]);
     let other = WebhookCatcher::start();

@@ -14,7 +14,7 @@ const HOUR: Duration = Duration::from_hours(1);
 const MAX_AGE: Duration = Duration::from_hours(168);
 
 #[tokio::test]
-async fn a_policy_is_fetched_once_for_its_id_and_again_for_the_next() {
+async fn a_policy_is_fetched_once_for_its_id_and_again_for_the_next_id() {
     let scene = Scene::new();
     scene.announce("1").publish("enforce", "old.example.com");
     for _ in 0..3 {

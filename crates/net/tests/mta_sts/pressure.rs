@@ -17,7 +17,7 @@ use super::{RECORD, Scene, enforced_hosts};
 const DNS_TIMEOUT: Duration = Duration::from_secs(12);
 
 #[tokio::test]
-async fn a_silent_record_is_given_up_soon() {
+async fn a_record_look_up_without_an_answer_is_given_up_soon() {
     let scene = Scene::new();
     scene.announce("1").publish("enforce", "mx.example.com").dns.fail(RECORD, Failure::Silent);
     let begun = Instant::now();
@@ -75,7 +75,7 @@ async fn silent_policy_hosts_of_one_server_do_not_delay_fetches_of_another() {
 }
 
 #[tokio::test]
-async fn a_fetch_does_not_end_with_another_server_that_has_no_permit() {
+async fn a_fetch_does_not_fail_because_it_joined_that_of_a_server_without_permits() {
     let scene = Arc::new(Scene::new());
     let (silent, mut lookups) = take_all_permits(&scene).await;
     scene.announce("1").publish("enforce", "mx.example.com");

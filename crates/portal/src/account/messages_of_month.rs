@@ -51,7 +51,7 @@ impl MessagesOfMonth {
         Ok(Self { rows: found.into_iter().map(row).collect(), has_more })
     }
 
-    /// All servers of the page together: accepted and delivered.
+    /// Accepted and delivered messages of all servers on the page together.
     pub(super) fn totals(&self) -> (String, String) {
         let sum = |value: fn(&ServerRow) -> u64| count(self.rows.iter().map(value).sum());
         (sum(|row| row.accepted), sum(|row| row.delivered))

@@ -54,7 +54,7 @@ pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answe
     Ok(download("text/csv; charset=utf-8", &name, csv(&series, &dimensions)))
 }
 
-/// The table by recipient domain, with all figures.
+/// The CSV file by recipient domain, with all figures.
 fn top_csv(top: &Top) -> String {
     let mut text = RECIPIENT_DOMAIN.to_owned();
     push_names(&mut text);
@@ -94,7 +94,7 @@ fn csv(series: &Timeseries, dimensions: &[Dimension]) -> String {
     text
 }
 
-/// Names of the columns that `push_figures` fills; ends the line.
+/// Appends the names of the columns that `push_figures` fills, and ends the line.
 fn push_names(text: &mut String) {
     for name in METRICS.map(Metric::as_str).into_iter().chain(RATES_AND_TIMES) {
         text.push(',');
@@ -103,7 +103,8 @@ fn push_names(text: &mut String) {
     text.push_str("\r\n");
 }
 
-/// Counts, rates as fractions and times in seconds; a figure that does not exist is left empty. Ends the line.
+/// Appends counts, rates as fractions and times in seconds, and ends the line. A figure that does not exist is left
+/// empty.
 fn push_figures(text: &mut String, figures: &Figures) {
     for metric in METRICS {
         text.push(',');

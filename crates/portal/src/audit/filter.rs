@@ -50,7 +50,7 @@ pub(super) struct Choice {
 pub(super) struct Filters {
     pub(super) operation: String,
     pub(super) actor: String,
-    /// Id of one person or key of the kind `actor`; empty for any.
+    /// Id of one actor of the kind `actor`, such as a person or a key; empty for any.
     pub(super) actor_id: String,
     pub(super) subject: String,
     pub(super) subject_id: String,
@@ -118,7 +118,7 @@ impl Filters {
         ])
     }
 
-    /// Query of the list with the same filters; only entries before the entry `before`, unless that is empty.
+    /// Query of the list with the same filters. If `before` is not empty, only for entries older than that entry.
     pub(super) fn query(&self, before: &str) -> String {
         query(&[
             ("operation", &self.operation),

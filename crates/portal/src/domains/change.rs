@@ -1,4 +1,4 @@
-//! Checks a domain now, gives it a new key, or removes it.
+//! Checks a domain now, adds a new DKIM key, or removes the domain.
 
 use postroad_app::access::Operation;
 use postroad_app::domains::DkimKeyRequest;

@@ -29,7 +29,7 @@ struct SharedPage {
     script: String,
     icon: String,
     name: String,
-    /// Whether every required record is published. The operator may have verified the domain without them.
+    /// Whether every required record is published. The operator may have verified the domain without these records.
     is_complete: bool,
     records: Vec<RecordRow>,
     checked_at: Option<When>,

@@ -31,7 +31,8 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/inbox/{message}", get(of_server::show))
 }
 
-/// The inbox of the installation. An error if the person may not perform `operation`, or if mail is really sent.
+/// The inbox of the installation. An error if the person may not perform `operation`, or if the installation sends its
+/// mail instead of catching it.
 fn inbox(visit: &Visit, operation: Operation) -> Result<&Inbox, Problem> {
     visit.app().permit_operator(&visit.requester, operation)?;
     visit.state.inbox.as_ref().ok_or(Problem::NotFound)

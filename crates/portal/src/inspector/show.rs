@@ -32,9 +32,9 @@ struct RequestRow {
     headers: Vec<(String, String)>,
     body: String,
     size: String,
-    /// Whether the request was longer than the part that is kept.
+    /// Whether the body was longer than the part that is stored.
     is_cut: bool,
-    /// Whether the page of the request shows more.
+    /// Whether the request's own page shows more than this row.
     has_more: bool,
     status: u16,
     /// The field `type` of a JSON body; our webhooks name the event there.

@@ -51,7 +51,7 @@ fn read(fields: &Fields) -> Result<CredentialChangeRequest, String> {
     })
 }
 
-/// Reads a new last day. A day that was not changed keeps the stored time, which may be within the day.
+/// Reads a new last day. If the day was not changed, the stored time of expiry stays: it may be before the day's end.
 fn read_new_last_day(fields: &Fields) -> Result<Change<Timestamp>, String> {
     if fields.text("expires_at") == fields.text("had_last_day") {
         return Ok(Change::Keep);

@@ -225,7 +225,7 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "erased" => "Erased: recipient, subject and content are gone.",
         "changed" => "Done. The results are in the list.",
         "partly" => {
-            "Done, but not for all: some were no longer waiting, their recipient is suppressed, or a limit is reached."
+            "Done, but not for all: some were being sent at that moment or no longer waiting, or a rule or limit does not allow it."
         }
         "partly-cancelled" => {
             "Done, but not for all: some were being sent at that moment, or were no longer waiting."

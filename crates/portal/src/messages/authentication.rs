@@ -30,10 +30,10 @@ pub(super) async fn explain(
 
 fn rows(found: &Authentication, keys: &[String]) -> Vec<MethodRow> {
     let Authentication { domain, return_path, selectors, .. } = found;
-    let is_signed_own =
+    let is_dkim_aligned =
         if keys.is_empty() { !selectors.is_empty() } else { !own_selectors(domain, keys).is_empty() };
-    // RFC 7489 section 3.1: SPF or DKIM is aligned with the domain in From.
-    let is_aligned = found.is_return_path_own || is_signed_own;
+    // RFC 7489 section 3.1: DMARC passes if SPF or DKIM passes for the domain in From.
+    let is_aligned = found.is_return_path_own || is_dkim_aligned;
     let row = |name, is_good, good, other, text| MethodRow {
         name,
         verdict: if is_good { good } else { other },
@@ -73,7 +73,7 @@ fn rows(found: &Authentication, keys: &[String]) -> Vec<MethodRow> {
     };
     let mut rows = vec![
         row("SPF", found.is_return_path_own, "Aligned", "Not aligned", spf),
-        row("DKIM", is_signed_own, "Aligned", "Not aligned", dkim),
+        row("DKIM", is_dkim_aligned, "Aligned", "Not aligned", dkim),
         row("DMARC", is_aligned, "Passes", "Fails", dmarc),
     ];
     if is_aligned && !is_checked {

@@ -21,7 +21,7 @@ const QUERY_BYTES_MAX: usize = 500;
 struct JobRow {
     id: i64,
     kind: &'static str,
-    /// The search, or its beginning; empty for a finished erasure, because that forgets the search too.
+    /// The search, or its beginning; empty for a finished erasure, which also removes its search.
     query: String,
     state: JobState,
     done: String,

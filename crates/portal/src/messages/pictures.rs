@@ -44,7 +44,7 @@ pub(super) async fn embed(visit: &Visit, html: String) -> Result<String, Problem
     Ok(html)
 }
 
-/// Addresses of pictures, each once.
+/// Remote URLs of pictures in the HTML, each once.
 fn find_addresses(html: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     rewrite(html, |address| {
@@ -57,7 +57,7 @@ fn find_addresses(html: &str) -> Vec<String> {
     found
 }
 
-/// Loads pictures. Returns `data:` URLs by address; pictures that cannot be loaded are missing.
+/// Loads pictures. Returns their `data:` URLs by remote URL; pictures that cannot be loaded are missing.
 async fn load(http: &GuardedHttp, addresses: Vec<String>) -> HashMap<String, String> {
     let deadline = Instant::now() + LOAD_TIME_MAX;
     let mut loading = stream::iter(addresses)

@@ -7,7 +7,7 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_FRAME_OPTIONS}
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use postroad_app::{AttachmentView, MessageView, without_loaders};
+use postroad_app::{AttachmentView, MessageView, without_loading_elements};
 
 use super::content::ParsedMessage;
 use super::preview_links::inert_links;
@@ -67,7 +67,7 @@ pub(crate) fn sandboxed(html: &str) -> Response {
 
 /// HTML that loads nothing, and whose links lead nowhere.
 fn inert(html: &str) -> String {
-    let html = without_loaders(html);
+    let html = without_loading_elements(html);
     inert_links(&html).unwrap_or(html)
 }
 

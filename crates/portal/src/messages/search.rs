@@ -82,11 +82,11 @@ impl Search {
 
     /// Whether the list has check boxes, for actions on several messages.
     pub(super) fn has_check_boxes(&self) -> bool {
-        self.tab != Tab::All || self.is_queued()
+        self.tab != Tab::All || self.shows_queued_messages()
     }
 
-    /// Whether the search shows the messages that wait for their first or next attempt.
-    pub(super) fn is_queued(&self) -> bool {
+    /// Whether the search shows only messages that wait for their first or next attempt.
+    pub(super) fn shows_queued_messages(&self) -> bool {
         self.status == Status::SoftFail.as_str() || self.status == Status::Pending.as_str()
     }
 

@@ -139,7 +139,7 @@ pub(super) async fn update(Path(account): Path<i64>, form: Form) -> Answer {
     }
 }
 
-/// The page with the refused form as it was sent; `path` is the path of the form's action, below the page.
+/// The page with the refused form as it was sent. The form's action is the path of the page followed by `path`.
 async fn show_refused(visit: &Visit, account: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
     let text = problem.into_form_text()?;
     let page = page_of(visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;

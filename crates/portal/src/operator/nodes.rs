@@ -41,7 +41,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
     page(&NodesPage { layout, rows: nodes.into_iter().map(|node| row(node, now)).collect() })
 }
 
-/// Problems of the certificates of running nodes and how to fix them; for the operator.
+/// For the operator: problems of the certificates of running nodes, and how to fix them.
 pub(crate) async fn certificate_troubles(visit: &Visit) -> Result<Vec<String>, Problem> {
     let (nodes, now) = (visit.app().list_nodes(&visit.requester).await?, visit.app().now());
     Ok(troubles_of(&nodes, now))

@@ -141,7 +141,7 @@ async fn find(visit: &Visit, wanted: &str) -> Result<(Vec<FoundRow>, Option<Stri
 /// Retries or cancels the ticked messages.
 pub(super) async fn submit(form: Form) -> Answer {
     let Form { visit, fields } = form;
-    // This call only checks the permission, even if nothing is ticked.
+    // Called only to check the permission, also if nothing is ticked.
     visit.app().installation_status(&visit.requester).await?;
     let act = match fields.text("act") {
         text @ ("retry" | "cancel_queued") => Act::parse(text)?,

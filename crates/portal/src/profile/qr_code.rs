@@ -5,7 +5,7 @@ use qrcode::render::svg;
 
 const SIDE: u32 = 220;
 
-/// The text as a QR code; `None` if the text is too long: then people type it.
+/// The text as a QR code; `None` if the text is too long; people then type it.
 pub(super) fn svg(text: &str) -> Option<String> {
     let code = QrCode::new(text.as_bytes()).ok()?;
     let drawn = code.render::<svg::Color<'_>>().min_dimensions(SIDE, SIDE).build();

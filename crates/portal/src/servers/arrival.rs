@@ -1,5 +1,5 @@
-//! Panel that waits for a message: the first one accepted after the panel was made. Only the newest messages are
-//! searched.
+//! Panel that waits for the first message that is accepted after the panel was created. Only the newest messages are
+//! searched for it.
 
 use postroad_app::access::Operation;
 use postroad_app::{Caller, LookupError, MessageDetail, SearchRequest};
@@ -19,7 +19,7 @@ const SEARCHED_MAX: usize = 20;
 /// Describes the message that a panel waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AwaitedMessage {
-    /// The newest message when the panel was made; 0 for none.
+    /// The newest message when the panel was created; 0 for none.
     since: MessageId,
     /// The key that sends the awaited message; `None` for any key.
     key: Option<CredentialId>,
@@ -42,7 +42,8 @@ impl AwaitedMessage {
         Some(Self { since, key: visit.query.number("key").map(CredentialId) })
     }
 
-    pub(super) fn of_number(since: Option<i64>) -> Option<Self> {
+    /// A message accepted after the message with the id `since`; `None` without an id.
+    pub(super) fn after_id(since: Option<i64>) -> Option<Self> {
         since.map(|since| Self { since: MessageId(since), key: None })
     }
 

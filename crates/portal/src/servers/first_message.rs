@@ -50,7 +50,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 pub(super) async fn send(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::SendMessage).await?;
-    let awaited = match AwaitedMessage::of_number(fields.number("since")) {
+    let awaited = match AwaitedMessage::after_id(fields.number("since")) {
         Some(awaited) => awaited,
         None => AwaitedMessage::from_now(&visit, &caller, None).await?,
     };

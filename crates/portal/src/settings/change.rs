@@ -31,7 +31,7 @@ pub(super) async fn update(Path(server): Path<i64>, form: Form) -> Answer {
     }
 }
 
-/// The page with the refused form as it was sent; `path` is the path of the form's action.
+/// The page with the refused form as it was sent. The form's action is `/servers/ID/` followed by `path`.
 async fn show_refused(visit: &Visit, server: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
     let text = problem.into_form_text()?;
     let page = page_of(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;

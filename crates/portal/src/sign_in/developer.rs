@@ -4,7 +4,7 @@ use super::form::OpenRequest;
 use crate::answer::Answer;
 use crate::problem::Problem;
 
-/// The host and the origin of the request were checked: a page of another site cannot send this form.
+/// The host and the origin of the request were checked before: a page of another site cannot send this form.
 pub(super) async fn submit(request: OpenRequest) -> Answer {
     if !request.app().admits_developer(request.visitor.address) {
         return Err(Problem::NotFound);

@@ -8,10 +8,10 @@ use crate::answer::Answer;
 use crate::layout::notice;
 use crate::problem::Problem;
 
-/// Shown by `postroad dev`, where nobody has a password at first.
-const DEV_TEXT: &str = "This is postroad dev: open the link that its terminal shows beside Portal. It signs you in without a password.";
-/// Shown instead of `DEV_TEXT` to callers who get a button that signs them in.
-const DEVELOPER_TEXT: &str = "This is postroad dev on your machine. You need no password.";
+/// Shown by `postroad dev`, where nobody has a password at first, to callers without the button that signs them in.
+const DEV_LINK_TEXT: &str = "This is postroad dev: open the link that its terminal shows beside Portal. It signs you in without a password.";
+/// Shown by `postroad dev` to callers on the same machine, who get a button that signs them in.
+const DEV_BUTTON_TEXT: &str = "This is postroad dev on your machine. You need no password.";
 
 pub(super) async fn show(request: OpenRequest) -> Answer {
     let token = request.query.text("token");
@@ -52,17 +52,17 @@ fn form(request: &OpenRequest, email: &str, next: &str, problem: Option<String>)
         autocomplete: "current-password",
         hint: "",
     };
-    let is_developer = request.app().admits_developer(request.visitor.address);
+    let has_dev_button = request.app().admits_developer(request.visitor.address);
     let has_inbox = request.state.inbox.is_some();
-    let text = match (is_developer, request.app().is_dev()) {
-        (true, _) => DEVELOPER_TEXT,
-        (false, true) => DEV_TEXT,
+    let text = match (has_dev_button, request.app().is_dev()) {
+        (true, _) => DEV_BUTTON_TEXT,
+        (false, true) => DEV_LINK_TEXT,
         (false, false) => "",
     };
     let page = FormPage {
         title: "Sign in",
         text: text.to_owned(),
-        developer: is_developer.then_some(Developer { has_inbox }),
+        developer: has_dev_button.then_some(Developer { has_inbox }),
         action: "/sign_in",
         fields: vec![email, password],
         hidden: vec![("next", next.to_owned())],

@@ -30,7 +30,7 @@ pub(super) async fn submit(request: OpenRequest) -> Answer {
     }
     match request.app().reset_password(token, request.fields.raw("password"), &request.visitor).await {
         Ok(Some(session)) => Ok(request.begin_session(&session, "/")),
-        // A person with an authenticator app signs in with a code.
+        // A person with an authenticator app has to sign in with a code: no session begins here.
         Ok(None) => Ok(see_other("/sign_in?done=saved")),
         Err(refusal) => choose_password(token, Some(Problem::from(refusal).into_form_text()?)),
     }

@@ -16,8 +16,8 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Maximum number of language rows that are read from the form: those that are allowed, one too many, which `app`
-/// refuses with a reason, and the empty row after them.
+/// Maximum number of language rows that are read from the form: the allowed ones, and two more. One lets `app` refuse
+/// too many languages with a reason; the other is the empty last row.
 const LOCALE_ROWS_MAX: usize = LOCALES_MAX + 2;
 
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
@@ -161,13 +161,13 @@ pub(super) fn mistake(problem: TemplateProblem, draft: &Draft) -> Mistake {
         Some(locale) => (&locale.subject, &locale.html_body, &locale.plain_body),
         None => (&draft.subject, &draft.html_body, &draft.plain_body),
     };
-    let (label, text, field, locale_field) = match part {
+    let (label, source, field, locale_field) = match part {
         "subject" => ("Subject", subject, "subject", "subject"),
         "plain_body" => ("Text", plain, "plain_body", "plain"),
         _ => ("HTML", html, "html_body", "html"),
     };
     let field = index.map_or_else(|| field.to_owned(), |at| format!("locale_{locale_field}_{at}"));
-    let line = problem.line.checked_sub(1).and_then(|at| text.lines().nth(at)).unwrap_or_default();
+    let line = problem.line.checked_sub(1).and_then(|at| source.lines().nth(at)).unwrap_or_default();
     let mut place = label.to_owned();
     if let Some(tag) = language {
         place = format!("{place} ({tag})");

@@ -44,7 +44,7 @@ pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
             locale: form.fields.filled("locale").map(Into::into),
         });
     }
-    // Another language or version, or a version published since, is another test.
+    // A form sent again is another test if its language or version differs, or if another version was published since.
     let fields = &form.fields;
     let (number, version) = (id.to_string(), other.map_or(published, |version| version.to_string()));
     let parts = [fields.text("from"), fields.text("to"), &number, fields.text("locale"), &version];

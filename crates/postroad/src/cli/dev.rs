@@ -30,8 +30,8 @@ pub(crate) struct DevArgs {
     /// key [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<IpAddr>,
-    /// Host name under which it is reached, such as a container's; can be given several times. Requests for other
-    /// hosts are refused
+    /// Host name under which clients reach the service, such as a container's name; can be given several times.
+    /// Requests for other hosts are refused
     #[arg(long = "host", value_name = "NAME", value_parser = parse_host)]
     pub(crate) hosts: Vec<String>,
     /// API key of the server, with all its rights, the same at every start [default: a new one at each start]

@@ -52,8 +52,8 @@ impl Profile {
         self.api_key.is_some() || self.account_api_key.is_some() || self.operator_api_key.is_some()
     }
 
-    /// The first URL of these profiles, and all keys of the first profile that has any. Keys of several profiles are never
-    /// mixed: a key of another profile may have more rights, or belong to another service.
+    /// The first URL of these profiles, and all keys of the first profile that has any key. Keys of several profiles
+    /// are never mixed: a key of another profile may have more rights, or belong to another service.
     fn first_of(profiles: &[Self]) -> Self {
         let keys = profiles.iter().find(|profile| profile.has_key()).cloned().unwrap_or_default();
         Self { url: profiles.iter().find_map(|profile| profile.url.clone()), ..keys }

@@ -130,7 +130,8 @@ async fn set_up(config: &Config, app: &App, api_key: Option<String>) -> anyhow::
     Ok(setup)
 }
 
-/// Configuration from defaults, environment and command line. Other machines can reach the service only with `--listen`.
+/// Configuration from defaults, environment and command line. Other machines can reach the service only with
+/// `--listen`.
 fn dev_config(args: &DevArgs) -> anyhow::Result<Config> {
     let mut config = load_config(None, args.json)?;
     if let Some(data_dir) = &args.data_dir {
@@ -165,8 +166,8 @@ fn dev_config(args: &DevArgs) -> anyhow::Result<Config> {
 fn set_smtp(config: &mut Config, args: &DevArgs, ip: IpAddr) {
     let at_port = |port: u16| SocketAddr::from((ip, port));
     let smtp = &mut config.smtp;
-    // A configured `plain_listen` accepts mail only from networks that a key is bound to. The open listener, which accepts
-    // everybody, then starts only if its port is given.
+    // A configured `plain_listen` accepts mail only from networks that a key is bound to. In this case the open
+    // listener, which accepts mail from everybody, starts only if `--plain-port` is given.
     if smtp.plain_listen.is_none() || args.plain_port.is_some() {
         smtp.open_listen = Some(at_port(args.plain_port.unwrap_or(PLAIN_PORT)));
         if args.plain_port.is_none() {
@@ -239,8 +240,8 @@ fn welcome(addresses: &ServiceAddresses<'_>, has_inbox: bool, setup: &DevSetup, 
   SMTP        {plain}
               {host} port {starttls_port} with STARTTLS, or port {tls_port} with TLS (self-signed certificate);
               user = API key, password = API secret
-  Credential  {credential_name} (server {server_name}); the keys are shown this once; the next start makes
-              others and revokes these, except a key of --api-key
+  Credential  {credential_name} (server {server_name}); the keys are shown only now; the next start creates
+              new ones and revokes these, except a key of --api-key
   Domain      {domain} (verified: send from any address at it)
 
 Send a first message:

@@ -41,7 +41,7 @@ pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyho
 }
 
 /// The set-up link at the listener for plain HTTP. `None` if that listener is not on loopback, if the service has
-/// HTTPS, or if `portal.base_url` is set, probably for a proxy with HTTPS.
+/// HTTPS, or if a proxy probably has it: `portal.base_url` or `http.trusted_proxies` is set.
 fn link_without_https(url: &str, config: &Config, service: &Service) -> Option<String> {
     let address = service.http_address.filter(|address| address.ip().is_loopback())?;
     let is_behind_proxy = config.portal.base_url.is_some() || !config.http.trusted_proxies.is_empty();

@@ -189,10 +189,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_pauses_are_those_of_the_key_s_text() {
+    fn the_explanation_of_retry_schedule_lists_the_default_pauses() {
         let key = KEYS.iter().find(|key| key.path == "delivery.retry_schedule").expect("the key exists");
         let listed_after = |start: &str| -> Vec<Duration> {
-            let (_, list) = key.doc.split_once(start).expect("the text lists them");
+            let (_, list) = key.doc.split_once(start).expect("the explanation lists them");
             let list = list.split(['\n', ')']).next().unwrap_or_default();
             list.split(", ").map(|pause| parse_duration(pause).expect("a pause")).collect()
         };

@@ -120,7 +120,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "smtp.extra_listen",
         default: r#""""#,
-        doc: "One more like starttls_listen, usually port 2525, for networks that block 587; empty for off.",
+        doc: "One more listener like starttls_listen, usually port 2525, for networks that block port 587; empty for off.",
         set: |config, value| put(&mut config.smtp.extra_listen, value.listen()),
     },
     Key {
@@ -213,8 +213,8 @@ pub(crate) const KEYS: &[Key] = &[
         path: "dns.dnssec",
         default: r#""off""#,
         doc: "Whether to trust the AD bit of the name servers (DNSSEC validated). DANE for SMTP needs it. \"loopback\"\n\
-              trusts a validating resolver (such as unbound) on this machine; \"always\" also one elsewhere, if nobody\n\
-              can forge its answers.",
+              trusts a validating resolver (such as unbound) on this machine; \"always\" also trusts resolvers on other\n\
+              machines: use it only if nobody can forge their answers.",
         set: |config, value| {
             let choices = [
                 ("off", DnssecTrust::Off),
@@ -233,7 +233,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.smarthost",
         default: r#""""#,
-        doc: "Hand all mail to this \"host:port\" instead of sending it directly; empty for directly.",
+        doc: "Hand all mail to this \"host:port\" instead of sending it directly; empty for direct sending.",
         set: |config, value| put(&mut config.delivery.smarthost, value.host_port()),
     },
     Key {
@@ -445,7 +445,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "domains.per_server",
         default: "1000",
-        doc: "Domains that one server may have. An account may have as many of its own; those of its servers do not count.",
+        doc: "Domains that one server may have. An account may have as many domains of its own; domains of its servers do not\n\
+              count.",
         set: |config, value| put(&mut config.domains.per_server, value.count(1)),
     },
     Key {
@@ -608,8 +609,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "retention.bodies",
         default: r#""30d""#,
-        doc: "Bodies of messages. PostgreSQL deletes a week at a time, so up to a week later. Every retention period is a\n\
-              duration, or \"forever\"; queued, scheduled and held messages are kept longer.",
+        doc: "Bodies of messages. PostgreSQL deletes a week at a time, so some stay up to a week longer. Every retention\n\
+              period is a duration, or \"forever\"; queued, scheduled and held messages are kept longer.",
         set: |config, value| put(&mut config.retention.bodies, value.retention()),
     },
     Key {
@@ -666,8 +667,8 @@ pub(crate) const KEYS: &[Key] = &[
 
 const HEADING: &str = "\
 # Postroad's settings with their defaults. Keep the lines you change and delete the rest.
-# Every key can also be set in the environment: `listen` of [http] is POSTROAD_HTTP_LISTEN
-# (lists with commas), which wins over this file.
+# Every key can also be set in the environment, which wins over this file: `listen` of [http]
+# is POSTROAD_HTTP_LISTEN. Lists in the environment are separated by commas.
 ";
 
 /// The commented default file, as `postroad config default` prints it.

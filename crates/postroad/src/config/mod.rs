@@ -139,7 +139,8 @@ pub(crate) enum LogFormat {
 }
 
 impl Config {
-    /// Loads the configuration. `variables` are those of the process; only `POSTROAD_*` are used, and they override the file.
+    /// Loads the configuration. `variables` are those of the process; only `POSTROAD_*` are used, and they override the
+    /// file.
     pub(crate) fn load(
         file: Option<&Path>,
         variables: impl Iterator<Item = (String, String)>,

@@ -83,7 +83,8 @@ pub(super) fn find_nearest_key(path: &str) -> Option<&'static Key> {
     (distance(nearest) <= 1 + last(path).len() / 4).then_some(nearest)
 }
 
-/// Variable of the most similar key. Stricter than for keys: at most two letters differ, or the section is missing.
+/// Known variable most similar to `variable`. Stricter than `find_nearest_key`: at most two letters differ, or the
+/// section is missing.
 pub(super) fn find_nearest_variable(variable: &str) -> Option<String> {
     // `POSTROAD_LISTEN` becomes `_LISTEN`.
     let suffix = variable.replacen("POSTROAD", "", 1);

@@ -129,8 +129,8 @@ fn check_listeners(config: &Config, layers: &mut Layers) {
             );
         }
     }
-    let takes_mail = listeners.iter().any(|(key, _)| *key != "smtp.bounce_listen");
-    if !takes_mail {
+    let can_applications_submit = listeners.iter().any(|(key, _)| *key != "smtp.bounce_listen");
+    if !can_applications_submit {
         layers.add_warning(
             "http.listen",
             "is off like every other listener for applications, so nobody can hand in mail; this node only delivers \

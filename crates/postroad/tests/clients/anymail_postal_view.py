@@ -1,4 +1,4 @@
-"""Hands posts to django-anymail's Postal webhook view, as a Django application would.
+"""Hands webhook posts to django-anymail's Postal webhook view, as a Django application would.
 
 Standard input: {"key", "posts": [{"headers", "body"}]}. Prints one JSON line for each: HTTP status and events.
 """

@@ -1,4 +1,4 @@
-// Reads two messages of `postroad dev` with the Mailpit client from npm, and deletes them. Argument: the URL.
+// Reads two messages of `postroad dev` with the Mailpit client from npm, and deletes them. Argument: its URL.
 const assert = require("node:assert");
 const { MailpitClient } = require("mailpit-api");
 

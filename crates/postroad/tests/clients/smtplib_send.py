@@ -1,4 +1,4 @@
-"""Sends one message with Python's smtplib. Arguments: host port tls|starttls mechanism key secret ca-file recipients."""
+"""Sends a message with Python's smtplib. Arguments: host port tls|starttls mechanism key secret ca-file recipients."""
 
 import smtplib
 import ssl

@@ -1,4 +1,4 @@
-"""Sends the bytes of a file unchanged with Python's smtplib. Arguments: port key secret ca-file recipient file."""
+"""Sends a file with Python's smtplib, bare LF line ends included. Arguments: port key secret ca-file recipient file."""
 
 import smtplib
 import ssl

@@ -1,4 +1,4 @@
-"""Verifies posts with the official library of Standard Webhooks.
+"""Verifies webhook posts with the official library of Standard Webhooks.
 
 Standard input: {"secret", "posts": [{"headers", "body"}]}. Prints one line for each post: its `type`, or `bad:`
 and the error.

@@ -1,4 +1,5 @@
-//! Ceilings of an account: the operator sets them, no key of the account or its servers exceeds them, events warn at 90 and 100 %.
+//! Ceilings of an account: the operator sets them, and no key of the account or of its servers can exceed them.
+//! Events warn at 90 and 100 % of a ceiling.
 
 use postroad_testkit::eventually;
 use postroad_testkit::smtp_peer::Script;
@@ -52,7 +53,7 @@ both_engines!(
     no_key_exceeds_a_ceiling_of_its_account,
     the_servers_of_an_account_share_its_send_rate,
     an_account_gets_no_more_objects_than_its_ceilings_allow,
-    repeated_calls_create_the_last_object_that_a_ceiling_allows_once
+    concurrent_calls_with_one_idempotency_key_create_the_last_allowed_object_once
 );
 
 async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: World) {
@@ -159,12 +160,12 @@ async fn the_servers_of_an_account_share_its_send_rate(engine: Engine) {
     }
     times.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     assert_eq!(peer.messages().len(), 2 * MESSAGES_PER_SERVER);
-    // With separate rates each server would take 2 s; together they take 4 s. The times of stored outcomes lag a
-    // little.
+    // With separate rates each server would take 2 s; together they take 4 s. The test
+    // demands only 3.5 s, because outcomes are stored a little late.
     let took = times[times.len() - 1].0 - times[0].0;
     assert!(took > 3.5, "{took} s");
     let first_half = times[..MESSAGES_PER_SERVER].iter().filter(|(_, is_own)| *is_own).count();
-    assert!((3..=7).contains(&first_half), "they take turns: {times:?}");
+    assert!((3..=7).contains(&first_half), "the servers take turns: {times:?}");
     let waited = world.call("/api/v1/messages/timeline", &json!({"id": own[MESSAGES_PER_SERVER - 1]})).await;
     assert!(waited.to_string().contains("the account's send rate of 5/s is used up"), "{waited}");
 }
@@ -250,7 +251,7 @@ async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
     assert_eq!((&still["hourly_limit"], &still["ceilings"]["hourly_limit"]), (&json!(10), &json!(10)));
     let live = json!({"id": id, "ceilings": {"mode": "live"}});
     assert_eq!(error_code(&world, account, "servers/update", &live).await, "CeilingExceeded");
-    // Wrong values are named.
+    // Invalid values are named by their JSON pointers.
     let wrong = json!({"id": one.id, "ceilings": {"servers": -1, "send_rate": "fast", "odd": 1}});
     let answer = call(&world, operator, "accounts/update", &wrong).await;
     let pointers: Vec<&Value> =
@@ -262,7 +263,7 @@ async fn no_key_exceeds_a_ceiling_of_its_account(world: World) {
     assert!(free["ceilings"]["hourly_limit"].is_null() && free["ceilings"]["send_rate"].is_null());
 }
 
-async fn repeated_calls_create_the_last_object_that_a_ceiling_allows_once(world: World) {
+async fn concurrent_calls_with_one_idempotency_key_create_the_last_allowed_object_once(world: World) {
     let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let one = create_customer(&world, "one").await;
     let (account, _) = keys(&one);
@@ -293,7 +294,7 @@ async fn an_account_gets_no_more_objects_than_its_ceilings_allow(world: World) {
     let wanted = json!({"id": one.id, "ceilings": {"servers": 3, "domains": 2, "webhooks": 10, "users": 1}});
     call_ok(&world, operator, "accounts/update", &wanted).await;
     let full = |what: &str, most: u32| json!([format!("The account has {most} {what}, the maximum")]);
-    // The last one is made with a warning, and the next one is refused.
+    // The last object that the ceiling allows is created with a warning, and the next one is refused.
     assert_eq!(
         warnings(&world, account, "servers/create", json!({"name": "third"})).await,
         full("servers", 3)
@@ -341,7 +342,7 @@ async fn an_account_gets_no_more_objects_than_its_ceilings_allow(world: World) {
     let usage = call_ok(&world, account, "account/usage", &json!({})).await;
     let counts = ["servers", "domains", "webhooks", "users"].map(|name| usage[name].as_u64().unwrap());
     assert_eq!(counts, [3, 2, 10, 1]);
-    // Events come in order; 90 % of a small ceiling rounds up to all of it.
+    // Events come in order. 90 % of a small ceiling rounds up to all of it, so those send only `ceiling.reached`.
     let events = wait_for_events(&world, server, &["ceiling.approaching", "ceiling.reached"], 5).await;
     let found: Vec<String> = events
         .iter()

@@ -1,5 +1,5 @@
-//! Calls every endpoint of the OpenAPI document with keys and ids of another account: nothing is shown, nothing is
-//! changed. An object of another account gets exactly the answer of a missing object.
+//! Calls every endpoint of the OpenAPI document with a key of one account and ids of another: nothing is shown, nothing
+//! is changed. An object of another account gets exactly the answer of a missing object.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) const ABSENT: i64 = 999_999;
 /// Ids of the other account's object and of a missing object, by group of endpoints and field.
 pub(crate) type ObjectIds = BTreeMap<(&'static str, &'static str), (Value, Value)>;
 
-/// Two calls of an endpoint, with a foreign and with a missing object; or one call that names none.
+/// Two calls of an endpoint, with a foreign and with a missing object; or one call that names no object.
 struct Question {
     path: String,
     key: (&'static str, String),
@@ -38,7 +38,7 @@ pub(crate) fn prepare_mail(world: &World, to: &str) -> Value {
     good_but(json!({"to": [to], "from": "zebra@from.zebra.example", "subject": "zebra"}))
 }
 
-/// Gives the account one of everything, with the word `zebra` in each name; returns the ids.
+/// Creates one object of each kind in the account, with the word `zebra` in each name; returns the ids.
 pub(crate) async fn fill_account(world: &World, zebra: &Customer) -> ObjectIds {
     let operator = (OPERATOR, ready_field(world, "operator_api_key"));
     let (account, server) = ((ACCOUNT, zebra.key.as_str()), (SERVER, zebra.server_keys[0].as_str()));
@@ -143,7 +143,8 @@ fn keys(operation: &Value, one: &Customer) -> Vec<(&'static str, String)> {
     let takes =
         |name: &str| operation["security"].as_array().unwrap().iter().any(|way| way.get(name).is_some());
     let (account, server) = ((ACCOUNT, one.key.clone()), (SERVER, one.server_keys[0].clone()));
-    // An endpoint for server keys only would answer that its key is missing, and many such calls are slowed down.
+    // An endpoint that takes only server keys answers an account key with "the key is missing", and answers to many
+    // such calls are delayed.
     match (takes("server_api_key"), takes("account_api_key")) {
         (true, false) => vec![server],
         _ => vec![account, server],
@@ -211,13 +212,13 @@ fn questions(document: &Value, object_ids: &ObjectIds, one: &Customer) -> Vec<Qu
     questions
 }
 
-/// The answer with the value of the request replaced, as a value and inside texts.
-fn without(answer: &Value, value: &Value) -> Value {
+/// The answer with `…` in place of `value`, which the request contained: as a whole value and inside strings.
+fn redact(answer: &Value, value: &Value) -> Value {
     match answer {
         _ if answer == value => json!("…"),
-        Value::Array(items) => items.iter().map(|item| without(item, value)).collect(),
+        Value::Array(items) => items.iter().map(|item| redact(item, value)).collect(),
         Value::Object(fields) => {
-            fields.iter().map(|(name, item)| (name.clone(), without(item, value))).collect()
+            fields.iter().map(|(name, item)| (name.clone(), redact(item, value))).collect()
         }
         Value::String(text) => match value {
             Value::String(value) => json!(text.replace(value.as_str(), "…")),
@@ -228,15 +229,15 @@ fn without(answer: &Value, value: &Value) -> Value {
     }
 }
 
-/// Makes the calls. Refusals must be the same. No answer may contain the word `zebra`, unless the caller is of that
-/// account itself (`knows_account`).
+/// Makes the calls. If both are refused, the refusals must be the same. No answer may contain the word `zebra`, unless
+/// the caller belongs to that account (`knows_account`).
 async fn ask(world: &World, question: Question, knows_account: bool) {
     let Question { path, key, bodies } = question;
     let key: Key<'_> = (key.0, &key.1);
     let mut answers = Vec::new();
     for (body, value) in &bodies {
         let answer = call(world, key, &path, body).await;
-        let data = without(&answer["data"], value);
+        let data = redact(&answer["data"], value);
         let is_revealed = data.to_string().contains("zebra") && !knows_account;
         assert!(!is_revealed, "{path} by {}: {body} {answer}", key.0);
         answers.push((answer["status"].clone(), data));
@@ -251,7 +252,7 @@ async fn ask(world: &World, question: Question, knows_account: bool) {
 
 both_engines!(
     no_endpoint_shows_or_changes_an_object_of_another_account,
-    no_endpoint_shows_or_changes_an_object_of_a_sister_server
+    no_endpoint_shows_or_changes_an_object_of_another_server_of_the_account
 );
 
 async fn no_endpoint_shows_or_changes_an_object_of_another_account(world: World) {
@@ -270,7 +271,7 @@ async fn no_endpoint_shows_or_changes_an_object_of_another_account(world: World)
     assert_eq!(full_account_view(&world, &zebra).await, before);
 }
 
-async fn no_endpoint_shows_or_changes_an_object_of_a_sister_server(world: World) {
+async fn no_endpoint_shows_or_changes_an_object_of_another_server_of_the_account(world: World) {
     let zebra = create_customer(&world, "zebra").await;
     let object_ids = fill_account(&world, &zebra).await;
     let server = (SERVER, zebra.server_keys[0].as_str());

@@ -1,5 +1,5 @@
-//! Limits of account and server keys: the operator's settings, holds, suspensions, roles, networks and shared pools.
-//! Also deleted servers and audit entries.
+//! Rights that account and server keys lack: over the operator's settings, holds, suspensions, roles, networks and
+//! shared pools. Also deleted servers and audit entries.
 
 use postroad_testkit::eventually;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::accounts::{
 use crate::world::{DELIVERIES, MESSAGE, World, both_engines, good};
 
 both_engines!(
-    mail_of_the_service_itself_is_read_by_nobody,
+    the_content_of_mail_that_the_service_itself_sends_is_shown_to_no_key,
     held_mail_is_not_released_beyond_the_limits_of_its_server,
     a_suspension_by_the_operator_is_not_lifted_by_the_account,
     nobody_gives_a_role_above_their_own,
@@ -19,7 +19,7 @@ both_engines!(
     a_key_creates_no_key_with_more_networks_or_a_later_expiry,
     volumes_of_a_shared_pool_are_shown_only_to_the_operator,
     a_deleted_server_sends_nothing_until_it_is_restored,
-    erasures_links_and_gates_are_in_the_audit_log
+    erasures_password_links_and_suspensions_are_in_the_audit_log
 );
 
 fn operator(world: &World) -> Key<'_> {
@@ -34,7 +34,7 @@ fn api_key_of(made: &Value) -> &str {
     made["api_key"].as_str().expect("a key")
 }
 
-async fn mail_of_the_service_itself_is_read_by_nobody(world: World) {
+async fn the_content_of_mail_that_the_service_itself_sends_is_shown_to_no_key(world: World) {
     let one = create_customer(&world, "one").await;
     let account = (ACCOUNT, one.key.as_str());
     // The service stores its own mail under the account `postroad`, so nobody can take that name.
@@ -88,7 +88,7 @@ async fn held_mail_is_not_released_beyond_the_limits_of_its_server(world: World)
     assert_eq!(refused["data"]["code"], "HourlyLimitReached", "{refused}");
     let message = "The server's limit of 1 messages an hour is reached: release it in the next hour";
     assert_eq!(refused["data"]["message"], message);
-    // Held messages count too: with three so far, a limit of 4 allows the release of only one of the two.
+    // Held messages count too, and a release counts once more: after three messages, a limit of 4 allows one release.
     let other = world.accepted_id(&good()).await;
     world.admin(&["server", "set-hourly-limit", "dev", "4"]);
     assert_eq!(release(held).await["status"], "success");
@@ -97,7 +97,7 @@ async fn held_mail_is_not_released_beyond_the_limits_of_its_server(world: World)
     world.admin(&["server", "set-hourly-limit", "dev", "none"]);
     assert_eq!(release(other).await["status"], "success");
 
-    // A server that the operator put into development releases nothing; the operator can.
+    // The key of a server that the operator put into development releases nothing; the operator can release its mail.
     world.admin(&["server", "set-mode", "dev", "development"]);
     let held = world.accepted_id(&good()).await;
     world.until_status(held, "Held").await;
@@ -112,7 +112,7 @@ async fn held_mail_is_not_released_beyond_the_limits_of_its_server(world: World)
     world.until_status(held, "Held").await;
     assert_eq!(world.queue(&["retry", &held.to_string()])[0]["result"], "released");
     world.until_status(held, "Sent").await;
-    // A server that chose development itself can release its mail.
+    // The key of a server that went into development by itself can release its mail.
     world.admin(&["server", "set-mode", "dev", "live"]);
     world.call("/api/v1/server/update", &json!({"mode": "development"})).await;
     let held = world.accepted_id(&good()).await;
@@ -243,7 +243,7 @@ async fn an_account_makes_its_own_development_server_live(world: World) {
     );
     let live = json!({"id": id, "ceilings": {"mode": "live"}});
     assert_eq!(call_ok(&world, account, "servers/update", &live).await["mode"], "live");
-    // A development server that the operator created stays one.
+    // A development server that the operator created stays a development server.
     let trial = json!({"account": one.id, "name": "second", "mode": "development"});
     let id = call_ok(&world, operator(&world), "servers/create", &trial).await["id"].clone();
     for (change, pointer) in
@@ -329,7 +329,7 @@ async fn a_deleted_server_sends_nothing_until_it_is_restored(world: World) {
     world.until_status(id, "Sent").await;
 }
 
-async fn erasures_links_and_gates_are_in_the_audit_log(world: World) {
+async fn erasures_password_links_and_suspensions_are_in_the_audit_log(world: World) {
     let id = world.accepted_id(&good()).await;
     world.until_status(id, "Sent").await;
     let erased = world.call("/api/v1/messages/erase", &json!({ "id": id })).await;
@@ -354,7 +354,7 @@ async fn erasures_links_and_gates_are_in_the_audit_log(world: World) {
     assert_eq!((&erasures[0]["after"]["message"], &erasures[0]["actor"]), (&json!(id), &json!("server_key")));
     assert_eq!(erasures[1]["after"]["job"], job["data"]["job_id"]);
     let links = entries_of("users/reset_password");
-    assert_eq!(links.len(), 2, "a person without a password is made with a link: {log}");
+    assert_eq!(links.len(), 2, "creating a person makes a password link, too: {log}");
     assert!(links.iter().all(|entry| entry["after"]["link"] == "password_reset"), "{links:?}");
     assert_eq!(entries_of("installation/suspend")[0]["after"]["reason"], "moving");
     assert_eq!(entries_of("installation/resume").len(), 1);

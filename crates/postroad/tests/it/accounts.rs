@@ -120,19 +120,19 @@ both_engines!(
     every_change_leaves_one_audit_entry_and_refusals_leave_none,
     changes_of_a_servers_own_objects_leave_one_audit_entry_each,
     servers_and_accounts_are_deleted_and_restored_at_the_command_line,
-    keys_do_what_their_scopes_say,
+    keys_may_do_only_what_their_scopes_allow,
     creating_again_with_the_same_idempotency_key_creates_nothing,
-    a_server_key_changes_only_the_version_it_has_seen,
+    an_update_by_a_server_key_is_refused_if_the_version_has_changed,
     changes_of_messages_leave_one_audit_entry_each,
     a_single_retry_leaves_one_audit_entry,
-    an_account_takes_any_name_without_learning_those_of_others,
+    an_account_can_take_a_used_name_and_does_not_learn_that_it_is_used,
     customers_do_not_learn_who_the_operator_is,
-    a_suspension_by_the_operator_for_the_same_reason_is_recorded,
+    a_suspension_by_the_operator_after_one_by_the_account_for_the_same_reason_is_recorded,
     only_the_operator_sets_the_networks_of_an_address_key,
     nothing_is_changed_in_a_deleted_account,
     account_keys_are_listed_by_name_and_state,
-    the_command_line_renames_and_changes_keys,
-    the_environments_key_is_used_unless_a_profile_is_named,
+    the_command_line_renames_accounts_and_servers_and_changes_keys,
+    the_key_in_the_environment_is_used_unless_the_profile_option_is_given,
     a_deleted_server_is_gone_until_it_is_restored
 );
 
@@ -340,7 +340,7 @@ async fn servers_and_accounts_are_deleted_and_restored_at_the_command_line(world
     call_ok(&world, server_key, "server/get", &json!({})).await;
 }
 
-async fn keys_do_what_their_scopes_say(world: World) {
+async fn keys_may_do_only_what_their_scopes_allow(world: World) {
     let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let one = create_customer(&world, "one").await;
     let account_key = (ACCOUNT, one.key.as_str());
@@ -462,7 +462,7 @@ async fn creating_again_with_the_same_idempotency_key_creates_nothing(world: Wor
     assert_eq!(names, ["shop", "news", "third"].map(Value::from));
 }
 
-async fn a_server_key_changes_only_the_version_it_has_seen(world: World) {
+async fn an_update_by_a_server_key_is_refused_if_the_version_has_changed(world: World) {
     let one = create_customer(&world, "one").await;
     let server_key = (SERVER, one.server_keys[0].as_str());
     let version =
@@ -601,7 +601,7 @@ async fn a_single_retry_leaves_one_audit_entry(engine: Engine) {
     );
 }
 
-async fn an_account_takes_any_name_without_learning_those_of_others(world: World) {
+async fn an_account_can_take_a_used_name_and_does_not_learn_that_it_is_used(world: World) {
     let (one, other) = (create_customer(&world, "one").await, create_customer(&world, "other").await);
     let (account_key, operator) =
         ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));
@@ -609,7 +609,7 @@ async fn an_account_takes_any_name_without_learning_those_of_others(world: World
         call_ok(&world, account_key, "account/update", &json!({"name": "other"})).await["name"],
         "other"
     );
-    // Names that the operator gives are unique.
+    // The operator cannot give a name that another account has.
     for (name, body) in [
         ("accounts/create", json!({"name": "other"})),
         ("accounts/update", json!({"id": one.id, "name": "dev"})),
@@ -617,6 +617,7 @@ async fn an_account_takes_any_name_without_learning_those_of_others(world: World
     ] {
         assert_eq!(error_code(&world, operator, name, &body).await, "AccountExists", "{name}");
     }
+    // The account has this name already, so nothing changes.
     call_ok(&world, operator, "accounts/update", &json!({"id": one.id, "name": "other"})).await;
     let listed = call_ok(&world, operator, "accounts/list", &json!({"name": "other"})).await;
     assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
@@ -648,7 +649,7 @@ async fn customers_do_not_learn_who_the_operator_is(world: World) {
     assert!(world.audit_output(&["verify"]).0);
 }
 
-async fn a_suspension_by_the_operator_for_the_same_reason_is_recorded(world: World) {
+async fn a_suspension_by_the_operator_after_one_by_the_account_for_the_same_reason_is_recorded(world: World) {
     let one = create_customer(&world, "one").await;
     let (account_key, operator) =
         ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));
@@ -664,7 +665,7 @@ async fn a_suspension_by_the_operator_for_the_same_reason_is_recorded(world: Wor
         .collect();
     let (account, operators) = (json!("account"), json!("operator"));
     assert_eq!(fields, [(&account, &operators), (&Value::Null, &account)], "{log}");
-    // A server that is not suspended is resumed without an entry.
+    // The second call finds the server already resumed, and leaves no entry.
     for _ in 0..2 {
         call_ok(&world, operator, "servers/resume", &json!({"id": one.servers[0]})).await;
     }
@@ -678,6 +679,7 @@ async fn only_the_operator_sets_the_networks_of_an_address_key(world: World) {
         ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));
     let wanted =
         json!({"server": one.servers[0], "name": "x", "scope": "address", "allow": ["192.0.2.1/32"]});
+    // Over the API nobody creates such a key; the command line does.
     for key in [account_key, operator] {
         assert_eq!(error_code(&world, key, "credentials/create", &wanted).await, "ValidationError");
     }
@@ -760,7 +762,7 @@ async fn account_keys_are_listed_by_name_and_state(world: World) {
     assert!(listed(json!({"name": "third", "revoked": true})).await.is_empty());
 }
 
-async fn the_command_line_renames_and_changes_keys(world: World) {
+async fn the_command_line_renames_accounts_and_servers_and_changes_keys(world: World) {
     let one = create_customer(&world, "one").await;
     let account_key = (ACCOUNT, one.key.as_str());
     assert_eq!(world.admin(&["account", "rename", "one", "uno"])["name"], "uno");
@@ -807,12 +809,13 @@ async fn the_command_line_renames_and_changes_keys(world: World) {
     assert_eq!(names, ["accounts/update", "servers/update", "credentials/update", "credentials/update"]);
 }
 
-async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
+async fn the_key_in_the_environment_is_used_unless_the_profile_option_is_given(world: World) {
     let one = create_customer(&world, "one").await;
     let profile = world.folder.path().join("profile.json");
     std::fs::write(&profile, world.daemon.ready().to_string()).expect("a file");
     let profile = profile.to_str().expect("text");
-    // The profile is named by the option `--profile` or by a variable. It has an operator key, which may read every account.
+    // The profile is named by the option `--profile` or by a variable. It has an operator key, which may read every
+    // account.
     let run_with = |key: Option<&str>, named_by: &str| {
         let mut command = std::process::Command::new(program());
         for name in
@@ -841,7 +844,7 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
     assert_eq!(named, run_with(None, option), "the environment's key is not sent");
     assert_eq!(named, run_with(None, variable));
     assert_eq!(run_with(Some("wrong"), variable).2, "InvalidAccountAPIKey", "no other key is tried");
-    // A key of the environment with more rights is not sent beside the key of the profile.
+    // With `--profile`, an environment key with more rights is not sent beside the key of the profile.
     let narrow = world.folder.path().join("narrow.json");
     let url = ready_field(&world, "url");
     std::fs::write(&narrow, json!({"url": url, "account_api_key": key}).to_string()).expect("a file");

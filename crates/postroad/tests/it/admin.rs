@@ -8,14 +8,14 @@ use crate::world::{SEND, World, both_engines, good_but, program};
 
 both_engines!(
     a_customer_is_set_up_and_sends,
-    a_domain_names_its_records,
-    mistakes_are_explained,
+    dns_records_of_a_domain_are_shown,
+    wrong_arguments_are_explained,
     server_and_account_names_are_unique_and_never_look_like_ids,
-    a_suspension_succeeds_although_another_server_is_named_like_its_id,
-    rotating_shows_when_a_key_ends_before_its_grace_period,
+    a_server_is_suspended_although_another_server_has_its_id_as_name,
+    rotating_a_key_shows_its_expiry_if_that_is_before_the_end_of_the_grace_period,
     a_rate_and_a_limit_are_removed_by_the_word_none,
     without_a_running_server_the_command_opens_the_store,
-    people_get_readable_answers
+    without_the_json_option_the_output_is_readable_text
 );
 
 async fn a_customer_is_set_up_and_sends(world: World) {
@@ -44,7 +44,7 @@ async fn a_customer_is_set_up_and_sends(world: World) {
     assert!(!listed.to_string().contains(api_key), "the list shows an API key");
 }
 
-async fn a_domain_names_its_records(world: World) {
+async fn dns_records_of_a_domain_are_shown(world: World) {
     let shown = world.admin(&["domain", "records", "example.test"]);
     assert_eq!(shown["name"], "example.test");
     assert_eq!(shown["verified"], true);
@@ -74,7 +74,7 @@ async fn a_domain_names_its_records(world: World) {
     assert!(records.iter().all(|r| r["status"] == "pending" && r["found"] == json!([])));
 }
 
-async fn mistakes_are_explained(world: World) {
+async fn wrong_arguments_are_explained(world: World) {
     let cases: [(&[&str], &str); 6] = [
         (&["account", "create", "dev"], "the account `dev` exists already"),
         (&["server", "create", "x", "--account", "nobody"], "there is no account `nobody`"),
@@ -119,7 +119,7 @@ async fn server_and_account_names_are_unique_and_never_look_like_ids(world: Worl
     assert_eq!(world.admin(&["server", "suspend", "acme/prod", "--reason", "x"])["suspended"], true);
 }
 
-async fn a_suspension_succeeds_although_another_server_is_named_like_its_id(world: World) {
+async fn a_server_is_suspended_although_another_server_has_its_id_as_name(world: World) {
     let mut world = world;
     let prod = world.admin(&["server", "create", "prod", "--account", "dev"])["id"].clone();
     // Older versions accepted numbers as names: another server has the id of `prod` as its name.
@@ -143,7 +143,7 @@ async fn a_suspension_succeeds_although_another_server_is_named_like_its_id(worl
     assert_eq!(world.admin(&["server", "set-mode", "dev/prod", "development"])["mode"], "development");
 }
 
-async fn rotating_shows_when_a_key_ends_before_its_grace_period(world: World) {
+async fn rotating_a_key_shows_its_expiry_if_that_is_before_the_end_of_the_grace_period(world: World) {
     let soon = Timestamp::from_micros((SystemClock.now().as_secs() + 7_200) * 1_000_000).to_rfc3339();
     let soon = soon.as_str();
     let (id, _) = world.new_key(&["--expires-at", soon]);
@@ -181,7 +181,7 @@ async fn without_a_running_server_the_command_opens_the_store(world: World) {
     assert_eq!(accounts.as_array().unwrap().len(), 2);
 }
 
-async fn people_get_readable_answers(world: World) {
+async fn without_the_json_option_the_output_is_readable_text(world: World) {
     let output = daemon::command(program(), &[])
         .args(["admin", "server", "list", "--data-dir"])
         .arg(world.data_dir())
@@ -193,7 +193,7 @@ async fn people_get_readable_answers(world: World) {
 }
 
 #[test]
-fn a_mistyped_folder_does_not_become_an_installation() {
+fn a_mistyped_data_folder_does_not_become_an_installation() {
     let folder = tempfile::TempDir::new().unwrap();
     let data_dir = folder.path().join("typo");
     let output = daemon::command(program(), &[])
@@ -223,6 +223,7 @@ fn a_closed_pipe_is_no_failure() {
 #[test]
 fn a_deep_data_folder_still_has_a_control_socket() {
     let folder = tempfile::TempDir::new().unwrap();
+    // Longer than the 107 bytes that the address of a Unix socket can have.
     let deep = folder.path().join("d".repeat(60)).join("e".repeat(60));
     let data_dir = deep.to_str().unwrap();
     let args = ["dev", "--json", "--http-port", "0", "--data-dir", data_dir];
@@ -256,13 +257,17 @@ mod nodes {
         eventually_within(Duration::from_secs(3), async || {
             let answer = one.call(SEND, &good()).await;
             let is_seen = answer["data"]["code"] == "ServerSuspended";
-            if is_seen { Ok(()) } else { Err(format!("the other node sees no suspension: {answer}")) }
+            if is_seen {
+                Ok(())
+            } else {
+                Err(format!("the node does not see the suspension made on the other: {answer}"))
+            }
         })
         .await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn one_key_on_two_nodes_makes_one_send_and_both_read_it() {
+    async fn one_idempotency_key_on_two_nodes_makes_one_send_that_both_nodes_show() {
         let database = Database::create();
         let url = database.url().to_owned();
         let one = World::start_on(Some(&url), Some(database), &[]);

@@ -9,7 +9,7 @@ use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call_ok, create_customer, 
 use crate::signing_in::{Visitor, join};
 use crate::world::{World, both_engines};
 
-/// Number of calls of each kind.
+/// How often each of two compared calls is made.
 const CALLS_PER_KIND: usize = 121;
 
 /// Key and body of a call.
@@ -20,8 +20,8 @@ both_engines!(
     the_time_of_a_sign_in_does_not_reveal_whether_the_person_exists
 );
 
-/// Maximum number of measurements of a pair of calls. A leak shows in all of them, other load of the machine
-/// only in some.
+/// Maximum number of measurements of a pair of calls. A leak shows in every measurement, other
+/// load of the machine only in some.
 const MEASUREMENTS_MAX: usize = 4;
 
 /// Whether the medians of two calls, made in turns, differ by at most 30 % plus 0.3 ms.

@@ -20,8 +20,8 @@ const PEAK_MB_MAX: u64 = 600;
 /// Longest time from request to answer of a victim's message during the attacks.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// Time limit for the answer to an attacker, so that the test ends. A debug build, which shares two cores with other tests,
-/// needs minutes.
+/// Time limit for the answer to an attacker, so that the test ends. A debug build, which shares two cores with other
+/// tests, needs minutes.
 fn attackers_answer_max() -> Duration {
     if is_optimised_build() { Duration::from_secs(30) } else { Duration::from_mins(5) }
 }
@@ -43,8 +43,8 @@ fn address(world: &World) -> SocketAddr {
     world.daemon.ready()["url"].as_str().unwrap().trim_start_matches("http://").parse().unwrap()
 }
 
-/// Sends 800 kB of `http`, each a possible start of a link, to recipients that open and click.
-async fn send_half_links(world: &World) {
+/// Sends 800 kB of repeated `http`, each a possible start of a URL, to simulator recipients that open and click.
+async fn send_incomplete_urls(world: &World) {
     for recipient in ["open@sim.postroad.test", "click@sim.postroad.test"] {
         let body = good_but(json!({"to": [recipient], "plain_body": "http".repeat(200_000)}));
         attack(world, SEND, &body).await;
@@ -99,7 +99,7 @@ async fn leave_answers_unread(world: &World, streams: usize) -> Vec<TcpStream> {
     let mut open = Vec::new();
     for _ in 0..streams {
         let mut stream = TcpStream::connect(address(world)).await.unwrap();
-        // A refused connection has no request to finish.
+        // Writing fails on a connection that the service has closed.
         let _ = stream.write_all(request.as_bytes()).await;
         open.push(stream);
     }
@@ -125,14 +125,14 @@ async fn send_comma_lists(world: &World) {
     assert!(reply.starts_with('5'), "{reply}");
 }
 
-/// Tests a webhook that never answers, with calls that are padded.
+/// Calls `webhooks/test` for a webhook that never answers, with padded request bodies.
 async fn test_hanging_webhook(world: &World) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let made = envelope(&attack(world, "/api/v1/webhooks/create", &json!({ "url": url })).await);
     let call = json!({ "id": made["data"]["id"], "padding": "x".repeat(300 << 10) });
     let tests = (0..250).map(|_| world.client.post_json("/api/v1/webhooks/test", Some(&world.key), &call));
-    // Whether the calls are answered does not matter, only their effect on others.
+    // Whether the calls are answered does not matter, only their effect on other tenants.
     let _ = tokio::time::timeout(Duration::from_secs(12), join_all(tests)).await;
 }
 
@@ -151,7 +151,7 @@ async fn send_as_victim(world: &World, key: &str) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_attacks_together_stop_nobody_and_take_less_than_600_mb() {
+async fn all_attacks_together_stop_no_other_tenant_and_take_less_than_600_mb() {
     let world = World::start(Engine::Sqlite);
     world.admin(&["account", "create", "victim"]);
     world.admin(&["server", "create", "victim", "--account", "victim"]);
@@ -162,7 +162,7 @@ async fn all_attacks_together_stop_nobody_and_take_less_than_600_mb() {
     let unread = leave_answers_unread(&world, 60).await;
     let attacks = async {
         tokio::join!(
-            send_half_links(&world),
+            send_incomplete_urls(&world),
             mail_compressed_reports(&world),
             send_comma_lists(&world),
             test_hanging_webhook(&world)
@@ -180,5 +180,5 @@ async fn all_attacks_together_stop_nobody_and_take_less_than_600_mb() {
     let peak = peak_mb(&world);
     drop(unread);
     assert!(peak < PEAK_MB_MAX, "the service had {peak} MB");
-    assert!(slowest < ANSWER_MAX, "a message of somebody else took {slowest:?}");
+    assert!(slowest < ANSWER_MAX, "the answer to another tenant took {slowest:?}");
 }

@@ -1,4 +1,4 @@
-//! Background work: a step that fails does not keep the others from running. Keys of earlier starts of `postroad dev`
+//! Background work: a failing step does not keep the other steps from running. Keys of earlier starts of `postroad dev`
 //! are revoked even after a thousand starts.
 
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use crate::world::{Engine, SEND, World, good, good_but};
 
 const DAY: Duration = Duration::from_hours(24);
 
+/// Waits until analytics count one sent message.
 async fn until_counted(world: &World) {
     let now = SystemClock.now();
     let (from, to) = (now.minus(DAY), now.plus(DAY));
@@ -26,7 +27,7 @@ async fn until_counted(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_step_that_fails_does_not_keep_the_others_from_running() {
+async fn a_failing_step_of_housekeeping_does_not_keep_the_other_steps_from_running() {
     let mut world = World::start(Engine::Sqlite);
     let sent = world.accepted_id(&good_but(json!({"idempotency_key": "once"}))).await;
     world.until_status(sent, "Sent").await;
@@ -58,13 +59,17 @@ async fn a_step_that_fails_does_not_keep_the_others_from_running() {
     clock.advance(92 * DAY);
     let failed = app.remove_expired_data().await.unwrap_err();
     assert_eq!(failed.steps, ["deliveries"], "{failed}");
-    assert_eq!(store.list_credentials(Some(server)).await.unwrap().len(), 0, "they were revoked long ago");
+    assert_eq!(
+        store.list_credentials(Some(server)).await.unwrap().len(),
+        0,
+        "credentials revoked long ago are removed"
+    );
     let message = store.find_message(server, MessageId(sent)).await.unwrap();
     assert!(message.is_some(), "a message stays as long as its deliveries");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keys_of_earlier_starts_are_revoked_also_after_a_thousand_starts() {
+async fn keys_of_earlier_dev_starts_are_revoked_even_after_a_thousand_starts() {
     let mut world = World::start(Engine::Sqlite);
     let store = world.stopped_store_at(SystemClock).await;
     world.execute(damage::ADD_REVOKED_KEYS);

@@ -1,4 +1,4 @@
-//! Ceilings set by the operator, and changes by the server's own keys.
+//! Ceilings that the operator sets for a server, and the settings that the server's own keys may change.
 
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ async fn a_limit_that_the_operator_set_cannot_be_lifted_by_the_server(world: Wor
             .await;
     assert_eq!((&lower["hourly_limit"], &lower["send_rate"]), (&json!(10), &json!("1/s")));
     assert_eq!(update(&world, json!({"hourly_limit": 100})).await["hourly_limit"], 100, "up to the ceiling");
-    // A value at the ceiling moves with it; one that the server chose itself stays.
+    // A value at the ceiling moves with the ceiling; a value that the server chose itself stays.
     world.admin(&["server", "set-hourly-limit", "dev", "500"]);
     update(&world, json!({"send_rate": "10/m"})).await;
     let shown = world.admin(&["server", "set-rate", "dev", "none"]);

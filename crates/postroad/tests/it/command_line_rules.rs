@@ -7,7 +7,7 @@ use crate::world::{World, both_engines};
 
 both_engines!(
     the_command_line_changes_no_deleted_objects,
-    the_command_line_takes_no_blank_reason_and_no_value_beyond_its_range,
+    the_command_line_refuses_blank_reasons_and_values_out_of_range,
     the_command_line_shows_one_server_and_one_pool,
     the_command_line_warns_when_a_ceiling_is_near,
     a_long_audit_log_is_checked_in_parts
@@ -74,7 +74,7 @@ async fn the_command_line_changes_no_deleted_objects(world: World) {
     }
 }
 
-async fn the_command_line_takes_no_blank_reason_and_no_value_beyond_its_range(world: World) {
+async fn the_command_line_refuses_blank_reasons_and_values_out_of_range(world: World) {
     for args in [["server", "suspend", "dev", "--reason", " "], ["account", "suspend", "dev", "--reason", ""]]
     {
         assert_refused(&world, &args, "1 to 500 characters");
@@ -133,7 +133,7 @@ async fn the_command_line_warns_when_a_ceiling_is_near(world: World) {
 
 async fn a_long_audit_log_is_checked_in_parts(world: World) {
     let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
-    // Each account has its own chain; one request checks 50 parts of chains.
+    // Each account has its own hash chain of audit entries; one request checks 50 parts of chains.
     for number in 0..60 {
         call_ok(&world, operator, "accounts/create", &json!({"name": format!("a{number}")})).await;
     }

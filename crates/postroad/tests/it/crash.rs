@@ -34,7 +34,8 @@ async fn every_acknowledged_message_survives_kill_9(world: World) {
             }
         });
     }
-    // The kill comes after a number of answers, not after a time, so that a slow machine is in the middle of its work too.
+    // The kill comes after a number of answers, not after a time, so that it also hits a slow machine in the middle of
+    // its work.
     let answers_before_kill = rand::rng().random_range(300..1_500);
     while acknowledged.lock().unwrap().len() < answers_before_kill && !callers.is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -60,11 +61,14 @@ async fn every_acknowledged_message_survives_kill_9(world: World) {
             assert_eq!(read["data"]["details"]["subject"], *subject);
             let status = &read["data"]["status"];
             let is_queued = status["next_attempt"].is_f64();
-            assert!(is_queued || status["status"] == "Sent", "message {id} is forgotten: {status}");
+            assert!(
+                is_queued || status["status"] == "Sent",
+                "message {id} is neither queued nor sent: {status}"
+            );
             assert_eq!(read["data"]["plain_body"].as_str().unwrap().trim_end().len(), 2_000);
         });
         futures_util::future::join_all(checks).await;
     }
-    // Ids go on above those handed out before the crash.
+    // New ids are higher than all ids given out before the crash.
     assert!(world.accepted_id(&crate::world::good()).await > highest);
 }

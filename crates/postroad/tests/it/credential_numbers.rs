@@ -77,7 +77,7 @@ async fn a_server_has_at_most_a_thousand_valid_credentials(world: World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_that_is_too_long_for_a_command_says_so() {
+async fn a_list_too_long_for_a_command_is_refused_and_the_paged_endpoint_is_named() {
     let mut world = World::start(Engine::Sqlite);
     let one = create_customer(&world, "one").await;
     let account_id = AccountId(one.id.as_i64().unwrap());

@@ -1,5 +1,5 @@
-//! Deletion of servers and accounts from the call to the last row: the clock is moved past the time in which they can be
-//! restored, and the background work runs as in the service.
+//! Deletion of servers and accounts from the call to the last row: the clock is moved past the time in which they can
+//! be restored, and the background work runs as in the service.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ async fn purge(world: &World, app: &App, store: &Store, server: ServerId, accoun
     counting.stop();
 }
 
-/// `rows` without those of `deleted_owners`, which are endings of their keys, and those of `SHORT_LIVED_TABLES`.
+/// `rows` without those of `SHORT_LIVED_TABLES` and without those whose keys end in one of `deleted_owners`.
 fn rows_of_others(rows: &OwnedRows, deleted_owners: &[String]) -> OwnedRows {
     let is_kept = |key: &String| {
         !SHORT_LIVED_TABLES.iter().any(|table| key.starts_with(table))
@@ -118,7 +118,7 @@ async fn a_deleted_account_and_server_leave_no_row_and_others_keep_theirs(world:
     assert_eq!(rows_of_others(&world.owned_rows(), &[]), rows_of_others(&before, &[]));
 
     clock.advance(Duration::from_hours(2 * 24));
-    // They cannot be restored any more, so they are not listed as deleted.
+    // The deleted server and account cannot be restored any more, so they are not listed as deleted.
     let deleted = ServerFilter { deleted: true, ..ServerFilter::default() };
     assert!(store.list_servers_page(deleted, None, 10).await.unwrap().is_empty());
     purge(&world, &app, &store, server, account).await;
@@ -137,7 +137,7 @@ async fn a_deleted_account_and_server_leave_no_row_and_others_keep_theirs(world:
     assert_eq!(rows_of_others(&after, &deleted_owners), expected);
     drop((app, store));
 
-    // The operator still reads the log, and has the pool that was made for the account.
+    // The operator can still read the account's audit log, and keeps the pool that was made for the account.
     world.restart();
     let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let log = call_ok(&world, operator, "account/audit", &json!({"account": account, "limit": 500})).await;

@@ -8,13 +8,13 @@ use serde_json::json;
 use crate::world::{Engine, MESSAGE, SEND, World, both_engines, good, good_but, program};
 
 both_engines!(
-    the_ready_line_is_all_there_is_on_standard_output,
-    starting_again_keeps_the_data_and_revokes_the_previous_key,
-    the_page_of_dev_shows_the_inbox_and_names_the_api,
+    standard_output_has_only_the_ready_line,
+    starting_dev_again_keeps_the_data_and_revokes_the_previous_key,
+    the_dev_page_shows_the_inbox_and_names_the_api,
     a_second_process_on_the_same_data_is_kept_out
 );
 
-async fn the_ready_line_is_all_there_is_on_standard_output(world: World) {
+async fn standard_output_has_only_the_ready_line(world: World) {
     let mut world = world;
     let ready = world.daemon.ready().clone();
     let keys: Vec<&String> = ready.as_object().unwrap().keys().collect();
@@ -40,7 +40,7 @@ async fn the_ready_line_is_all_there_is_on_standard_output(world: World) {
     assert_eq!(world.daemon.more_output(), Vec::<String>::new());
 }
 
-async fn starting_again_keeps_the_data_and_revokes_the_previous_key(engine: Engine) {
+async fn starting_dev_again_keeps_the_data_and_revokes_the_previous_key(engine: Engine) {
     let mut world = World::start_first(engine, &[]);
     let id = world.accepted_id(&good()).await;
     let old_key = world.key.clone();
@@ -61,7 +61,7 @@ async fn starting_again_keeps_the_data_and_revokes_the_previous_key(engine: Engi
     assert_eq!(world.call(SEND, &good()).await["status"], "success");
 }
 
-async fn the_page_of_dev_shows_the_inbox_and_names_the_api(world: World) {
+async fn the_dev_page_shows_the_inbox_and_names_the_api(world: World) {
     let page = world.client.get("/dev/").await.unwrap();
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     for part in ["Postroad is running", "Nothing was caught yet", "/dev/messages", "/api/v1/openapi.json"] {
@@ -129,7 +129,7 @@ fn the_curl_line_works_when_pasted() {
 }
 
 #[test]
-fn a_taken_port_is_explained() {
+fn a_port_in_use_is_explained() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let folder = tempfile::TempDir::new().unwrap();
@@ -144,7 +144,7 @@ fn a_taken_port_is_explained() {
 }
 
 #[test]
-fn two_whole_services_run_side_by_side() {
+fn two_dev_services_run_side_by_side() {
     let folders = [tempfile::TempDir::new().unwrap(), tempfile::TempDir::new().unwrap()];
     let start = |folder: &tempfile::TempDir| {
         let data_dir = folder.path().to_str().unwrap();

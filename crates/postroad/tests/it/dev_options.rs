@@ -72,7 +72,7 @@ async fn mail_without_login_from_any_sender_is_delivered(world: World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_without_a_sender_is_refused_on_the_open_port_too() {
+async fn a_message_without_a_sender_is_refused_on_the_port_without_login_too() {
     let world = World::start(Engine::Sqlite);
     let mut client = SmtpClient::connect(plain_address(world.daemon.ready())).await;
     for (mail, problem) in [
@@ -88,7 +88,7 @@ async fn a_message_without_a_sender_is_refused_on_the_open_port_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn any_from_applies_to_the_api_too() {
+async fn the_any_from_option_applies_to_the_api_too() {
     let folder = TempDir::new().unwrap();
     let daemon = start(&folder, &["--any-from"]);
     let (client, key) = (local_client(&daemon), daemon.ready()["api_key"].as_str().unwrap());
@@ -133,7 +133,7 @@ async fn a_fixed_key_is_the_same_at_every_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_for_other_hosts_and_from_other_sites_are_refused() {
+async fn requests_with_a_foreign_host_or_origin_header_are_refused() {
     let folder = TempDir::new().unwrap();
     let daemon = start(&folder, &[]);
     let client = local_client(&daemon);
@@ -169,7 +169,7 @@ async fn requests_for_other_hosts_and_from_other_sites_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_container_is_reached_by_its_names() {
+async fn dev_in_a_container_is_reached_by_the_names_given_as_hosts() {
     let folder = TempDir::new().unwrap();
     let daemon = start(&folder, &["--listen", "0.0.0.0", "--host", "mail", "--host", "Mail.Internal"]);
     let url = daemon.ready()["url"].as_str().unwrap().to_owned();
@@ -192,7 +192,7 @@ async fn a_container_is_reached_by_its_names() {
 }
 
 #[test]
-fn listening_on_other_addresses_needs_the_option() {
+fn listening_beyond_the_loopback_needs_the_listen_option() {
     let folder = TempDir::new().unwrap();
     let envs = [("POSTROAD_HTTP_LISTEN", "0.0.0.0:0"), ("POSTROAD_HTTP_ALLOW_PLAIN", "true")];
     let output = daemon::command(program(), &envs)

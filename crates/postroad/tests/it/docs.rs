@@ -22,7 +22,7 @@ use tempfile::TempDir;
 
 use crate::world::{DEV_ARGUMENTS, SEND, program};
 
-/// Ids of messages in the documents; the test replaces them by those of messages that are scheduled for tomorrow.
+/// Ids of messages in the documents; the test replaces them by ids of messages that it schedules for tomorrow.
 const DOCUMENTED_IDS: [&str; 2] = ["123796799356928", "123796799356929"];
 const DAY_MICROS: i64 = 86_400_000_000;
 /// The service listens on any free port, and sends mail to a port where nobody listens.
@@ -68,7 +68,7 @@ fn shell_blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// One document's folder, service and replacements.
+/// A reader of one document: the folder and service where its blocks run, and the replacements made in them.
 struct Reader {
     folder: TempDir,
     daemon: Option<Daemon>,

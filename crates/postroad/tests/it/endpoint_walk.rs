@@ -1,4 +1,4 @@
-//! Walks over all endpoints of the OpenAPI document: numbers out of range, and what each scope of a key may call.
+//! Calls all endpoints of the OpenAPI document: with numbers out of range, and with keys of each scope.
 
 use std::collections::BTreeSet;
 
@@ -85,7 +85,7 @@ async fn numbers_out_of_range_are_refused_with_the_name_of_their_field(world: Wo
             let is_named = answer["data"]["errors"].as_array().into_iter().flatten().any(|error| {
                 error["pointer"].as_str().is_some_and(|pointer| pointer.ends_with(&format!("/{field}")))
             });
-            // A filter by something that cannot exist finds nothing.
+            // A filter by an object that cannot exist matches nothing.
             let data = &answer["data"];
             let is_empty = code == "success" && (data["items"] == json!([]) || data["matched"] == json!(0));
             assert!(

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, call_ok, create_customer, ready_field};
 use crate::world::{World, both_engines};
 
-both_engines!(equal_values_leave_version_and_audit_log_as_they_are);
+both_engines!(updates_with_equal_values_leave_version_and_audit_log_as_they_are);
 
 /// All versions and times of changes in an answer.
 fn versions(answer: &Value) -> Vec<Value> {
@@ -38,7 +38,7 @@ fn with_id(id: &Value, fields: Value) -> Value {
     body
 }
 
-async fn equal_values_leave_version_and_audit_log_as_they_are(world: World) {
+async fn updates_with_equal_values_leave_version_and_audit_log_as_they_are(world: World) {
     let one = create_customer(&world, "one").await;
     let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let (account, server) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));

@@ -38,7 +38,7 @@ both_engines!(
     headers_that_look_like_the_sender_are_checked_like_from,
     each_code_of_send_message_has_its_text,
     each_code_of_authentication_has_its_shape,
-    the_first_of_several_errors_is_answered,
+    the_first_of_several_error_codes_is_answered,
     wrong_types_are_all_listed,
     other_invalid_values_are_validation_errors,
     malformed_requests_are_parameter_errors,
@@ -59,12 +59,12 @@ async fn headers_that_look_like_the_sender_are_checked_like_from(world: World) {
         let answer = world.call(SEND, &good_but(change.clone())).await;
         assert_eq!(answer["data"]["code"], UNAUTHENTICATED.0, "{change}: {answer}");
     }
-    let taken = [
+    let accepted = [
         json!({"from": "=?utf-8?q?Zo=C3=AB?= <shop@example.test>"}),
         json!({"from": "\"ann@example.com via Shop\" <shop@example.test>"}),
         json!({"headers": {"Resent-From": "Zoë <shop@example.test>"}}),
     ];
-    for change in taken {
+    for change in accepted {
         let answer = world.call(SEND, &good_but(change.clone())).await;
         assert_eq!(answer["status"], "success", "{change}: {answer}");
     }
@@ -139,7 +139,7 @@ async fn each_code_of_authentication_has_its_shape(world: World) {
     assert_eq!(reply.json()["data"]["code"], "InvalidServerAPIKey");
 }
 
-async fn the_first_of_several_errors_is_answered(world: World) {
+async fn the_first_of_several_error_codes_is_answered(world: World) {
     // Everything is wrong at once; each step mends one thing and uncovers the next.
     let mut body = json!({
         "to": addresses(51), "cc": addresses(51), "bcc": addresses(51), "from": "", "subject": 5, "headers": {"Bcc": "x"},

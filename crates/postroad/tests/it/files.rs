@@ -27,15 +27,15 @@ fn mode(path: &Path) -> u32 {
     std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Runs `postroad dev` without a umask, and sends a message that leaves a body file and a flight behind. Returns
-/// everything in the data folder.
+/// Runs `postroad dev` without a umask, and sends a message that leaves a body file and a flight journal behind.
+/// Returns everything in the data folder.
 async fn run_without_umask(data_dir: &Path) -> Vec<PathBuf> {
     let shell = ["-c", r#"umask 000; exec "$0" "$@""#, program().to_str().unwrap()];
     let args = shell.into_iter().chain(DEV_ARGUMENTS).chain(["--data-dir", data_dir.to_str().unwrap()]);
     let daemon = Daemon::start(Path::new("sh"), args, &[]);
     let text = |name: &str| daemon.ready()[name].as_str().unwrap().to_owned();
     let client = Client::new(&text("url"));
-    // Random bytes, because what compresses well stays in the database.
+    // Random bytes, because a body that compresses well is stored in the database.
     let mut bytes = vec![0; 200 << 10];
     rand::rng().fill_bytes(&mut bytes);
     let file = json!({"name": "a.bin", "content_type": "application/octet-stream", "data": BASE64_STANDARD.encode(bytes)});

@@ -9,12 +9,18 @@ use crate::signing_in::join;
 use crate::world::{World, both_engines, good_but};
 
 both_engines!(
-    secondary_objects_of_others_are_as_if_they_did_not_exist,
+    secondary_objects_of_other_accounts_are_as_if_they_did_not_exist,
     a_cursor_of_another_account_shows_nothing_of_it
 );
 
 /// Asserts that both calls get the same refusal, apart from the names of the two objects.
-async fn assert_same(world: &World, key: Key<'_>, name: &str, bodies: [&Value; 2], object_names: [&str; 2]) {
+async fn assert_same_refusal(
+    world: &World,
+    key: Key<'_>,
+    name: &str,
+    bodies: [&Value; 2],
+    object_names: [&str; 2],
+) {
     let mut answers = Vec::new();
     for (body, object_name) in bodies.into_iter().zip(object_names) {
         let text = call(world, key, name, body).await["data"].to_string();
@@ -25,7 +31,7 @@ async fn assert_same(world: &World, key: Key<'_>, name: &str, bodies: [&Value; 2
     assert!(is_refused, "{name}: {}", answers[0]);
 }
 
-async fn secondary_objects_of_others_are_as_if_they_did_not_exist(world: World) {
+async fn secondary_objects_of_other_accounts_are_as_if_they_did_not_exist(world: World) {
     let (one, zebra) = (create_customer(&world, "one").await, create_customer(&world, "zebra").await);
     let object_ids = fill_account(&world, &zebra).await;
     let (account, server) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
@@ -44,9 +50,9 @@ async fn secondary_objects_of_others_are_as_if_they_did_not_exist(world: World) 
         ([json!({"alias": "zebra"}), json!({"alias": "horse"})], ["zebra".to_owned(), "horse".to_owned()]),
     ] {
         let (mails, named) = (templates.map(mail), [named[0].as_str(), named[1].as_str()]);
-        assert_same(&world, server, "send/message", [&mails[0], &mails[1]], named).await;
+        assert_same_refusal(&world, server, "send/message", [&mails[0], &mails[1]], named).await;
         let batches = mails.map(|mail| json!({"messages": [mail], "mode": "atomic"}));
-        assert_same(&world, server, "send/batch", [&batches[0], &batches[1]], named).await;
+        assert_same_refusal(&world, server, "send/batch", [&batches[0], &batches[1]], named).await;
     }
 
     let webhook = json!({"url": "https://one.example/in", "events": "all"});
@@ -55,9 +61,9 @@ async fn secondary_objects_of_others_are_as_if_they_did_not_exist(world: World) 
     let event = events["items"][0]["id"].as_str().unwrap().to_owned();
     let replay = |event: &str| json!({"id": webhook, "event_id": event});
     let bodies = [&replay(&event), &replay("evt_999999")];
-    assert_same(&world, server, "webhooks/replay", bodies, [&event, "evt_999999"]).await;
+    assert_same_refusal(&world, server, "webhooks/replay", bodies, [&event, "evt_999999"]).await;
 
-    // A session of a person of another account, named together with a person of one's own account.
+    // The session belongs to a person of another account; the request names it with a person of the caller's account.
     join(&world, "ann@example.com").await;
     let dev = (ACCOUNT, ready_field(&world, "account_api_key"));
     let people = call_ok(&world, dev, "users/list", &json!({"email": "ann@example.com"})).await;
@@ -67,7 +73,7 @@ async fn secondary_objects_of_others_are_as_if_they_did_not_exist(world: World) 
     let foreign = &sessions["items"][0]["id"];
     let (foreign, named) = (revoke(foreign), foreign.to_string());
     let bodies = [&foreign, &revoke(&json!(ABSENT))];
-    assert_same(&world, account, "users/revoke_session", bodies, [&named, &absent_id]).await;
+    assert_same_refusal(&world, account, "users/revoke_session", bodies, [&named, &absent_id]).await;
     let after = call_ok(&world, dev, "users/sessions", &json!({"id": people["items"][0]["id"]})).await;
     assert_eq!(after["items"].as_array().unwrap().len(), sessions["items"].as_array().unwrap().len());
 }

@@ -10,7 +10,9 @@ use crate::templates::{by_template, call_ok, call_refused};
 use crate::world::{SEND, World, both_engines, is_optimised_build};
 
 const RENDER: &str = "/api/v1/templates/render";
-/// Maximum time of a call with a hostile template, or beside one; an unoptimised build beside other tests gets twice as long.
+
+/// Maximum time of a call with a hostile template, or beside one. An unoptimised build beside other tests gets twice as
+/// long.
 fn call_time_max() -> Duration {
     Duration::from_secs(if is_optimised_build() { 1 } else { 2 })
 }
@@ -19,8 +21,8 @@ both_engines!(
     endless_work_and_huge_output_are_refused_within_a_second,
     recursion_and_foreign_files_are_refused_before_anything_is_rendered,
     another_servers_templates_stay_fast_beside_hostile_ones,
-    hostile_names_are_refused_or_taken_as_plain_names,
-    markup_in_variables_is_escaped_wherever_they_are
+    hostile_names_are_refused_or_used_as_plain_names,
+    markup_in_variables_is_escaped_wherever_they_are_used
 );
 
 /// Templates that are saved without complaint and do too much when they are rendered.
@@ -55,7 +57,7 @@ async fn save(world: &World, alias: &str, html: &str) {
     call_ok(world, "create", template).await;
 }
 
-/// The shortest of three calls: the machine may have other things to do.
+/// Duration of the shortest of three calls, because other work of the machine may slow one down.
 async fn shortest(mut call: impl AsyncFnMut()) -> Duration {
     let mut least = Duration::MAX;
     for _ in 0..3 {
@@ -156,12 +158,12 @@ async fn another_servers_templates_stay_fast_beside_hostile_ones(world: World) {
         times.push(begun.elapsed());
     }
     let ended = attackers.try_join_next();
-    assert!(ended.is_none(), "the attackers are still at it: {ended:?}");
+    assert!(ended.is_none(), "an attacker stopped early: {ended:?}");
     times.sort_unstable();
     assert!(times[times.len() / 2] < call_time_max(), "{times:?}");
 }
 
-async fn hostile_names_are_refused_or_taken_as_plain_names(world: World) {
+async fn hostile_names_are_refused_or_used_as_plain_names(world: World) {
     for alias in ["1st", "a b", "ä", &"x".repeat(101), "../x", "a\nb", "a\0b", "<script>"] {
         let template = json!({"alias": alias, "name": "n", "subject": "x", "html_body": "x"});
         let answer = call_refused(&world, "create", template).await;
@@ -178,7 +180,7 @@ async fn hostile_names_are_refused_or_taken_as_plain_names(world: World) {
         let answer = call_refused(&world, "create", template).await;
         assert_eq!(answer["errors"][0]["pointer"], "/locales", "{locale:?}: {answer}");
     }
-    // A model may use any name; none of them is more than a value.
+    // A model may use any name for a variable; no name has a special meaning.
     let source =
         "{{ __class__ }}|{{ self }}|{{ content }}|{{ range }}|{% for x in [1] %}{{ loop.index }}{% endfor %}";
     save(&world, "names", source).await;
@@ -195,7 +197,7 @@ async fn hostile_names_are_refused_or_taken_as_plain_names(world: World) {
     assert_eq!(missing["code"], "TemplateVariableMissing", "{missing}");
 }
 
-async fn markup_in_variables_is_escaped_wherever_they_are(world: World) {
+async fn markup_in_variables_is_escaped_wherever_they_are_used(world: World) {
     let frame = json!({"alias": "frame", "name": "f", "type": "layout", "publish": true,
         "html_body": "<html><body title=\"{{ v }}\">{{ v }}{{ content }}</body></html>"});
     call_ok(&world, "create", frame).await;

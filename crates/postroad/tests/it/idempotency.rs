@@ -1,4 +1,5 @@
-//! Idempotency: one key, one send, with concurrent requests, after a crash, and not for another request.
+//! Idempotency: requests with the same key make one send, even if they are concurrent or repeated after a crash.
+//! A different request with that key is refused.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -11,15 +12,15 @@ fn without_time(mut answer: Value) -> Value {
 }
 
 both_engines!(
-    two_hundred_concurrent_requests_make_one_send,
-    the_field_and_the_header_are_the_same_key,
-    another_request_with_the_key_conflicts,
+    two_hundred_concurrent_requests_with_one_key_make_one_send,
+    the_field_and_the_header_give_the_same_idempotency_key,
+    a_different_request_with_a_used_key_conflicts,
     a_refused_request_does_not_use_its_key_up,
-    the_answer_outlives_a_crash,
+    the_replayed_answer_is_the_same_after_a_crash,
     each_server_has_its_own_idempotency_keys
 );
 
-async fn two_hundred_concurrent_requests_make_one_send(world: World) {
+async fn two_hundred_concurrent_requests_with_one_key_make_one_send(world: World) {
     let headers = [("Idempotency-Key", "order-17")];
     let text_of = async |body: Value| {
         let text = world.request("POST", SEND, &[("Idempotency-Key", "text")], body.to_string()).await.text();
@@ -43,7 +44,7 @@ async fn two_hundred_concurrent_requests_make_one_send(world: World) {
     }
 }
 
-async fn the_field_and_the_header_are_the_same_key(world: World) {
+async fn the_field_and_the_header_give_the_same_idempotency_key(world: World) {
     let by_field = world.call(SEND, &good_but(json!({"idempotency_key": "k1"}))).await;
     let by_header = world.call_with(SEND, &[("Idempotency-Key", "k1")], &good()).await;
     assert_eq!(by_header["flags"], json!({"idempotent_replay": true}));
@@ -55,14 +56,14 @@ async fn the_field_and_the_header_are_the_same_key(world: World) {
     assert_eq!(both["data"]["errors"][0]["pointer"], "/idempotency_key");
 }
 
-async fn another_request_with_the_key_conflicts(world: World) {
+async fn a_different_request_with_a_used_key_conflicts(world: World) {
     let key = [("Idempotency-Key", "k")];
     let first = world.call_with(SEND, &key, &good()).await;
     assert_eq!(first["status"], "success");
     let other = world.call_with(SEND, &key, &good_but(json!({"subject": "another"}))).await;
     assert_eq!(other["status"], "error");
     assert_eq!(other["data"]["code"], "IdempotencyConflict");
-    // Another order of keys or other white space is still the same request.
+    // Another order of JSON keys or other white space is still the same request.
     let same = r#"{ "plain_body":"Thank you.", "subject":"Your order",
             "from":"Shop <shop@example.test>", "to":["someone@example.com"] }"#;
     let reply = world.request("POST", SEND, &key, same).await;
@@ -78,7 +79,7 @@ async fn a_refused_request_does_not_use_its_key_up(world: World) {
     assert_eq!(sent["flags"], json!({}));
 }
 
-async fn the_answer_outlives_a_crash(world: World) {
+async fn the_replayed_answer_is_the_same_after_a_crash(world: World) {
     let mut world = world;
     let key = [("Idempotency-Key", "over-the-crash")];
     let body = good_but(json!({"to": ["a@example.com", "b@example.com"], "unknown": 1}));

@@ -47,7 +47,7 @@ const EVIL: [&str; 6] =
 both_engines!(
     no_field_can_add_a_header,
     encoded_words_cannot_smuggle_a_line_break,
-    bodies_and_metadata_may_hold_line_breaks_and_stay_where_they_are,
+    line_breaks_in_bodies_and_metadata_are_accepted_and_add_no_header,
     envelope_addresses_of_a_raw_message_have_no_line_breaks
 );
 
@@ -77,7 +77,7 @@ async fn encoded_words_cannot_smuggle_a_line_break(world: World) {
     }
 }
 
-async fn bodies_and_metadata_may_hold_line_breaks_and_stay_where_they_are(world: World) {
+async fn line_breaks_in_bodies_and_metadata_are_accepted_and_add_no_header(world: World) {
     for evil in EVIL.iter().filter(|evil| !evil.contains('\0')) {
         let body = good_but(json!({
             "plain_body": format!("text{evil}"), "html_body": format!("<p>{evil}"), "metadata": {"note": evil},

@@ -1,4 +1,4 @@
-//! Pools of source addresses over HTTP: who creates and sees them, and the warm-up of their addresses.
+//! Pools of source addresses over the HTTP API: who creates and sees them, and the warm-up of their addresses.
 
 use serde_json::{Value, json};
 
@@ -19,8 +19,8 @@ fn warm_up(pool: &Value) -> &str {
 both_engines!(
     the_operator_makes_pools_and_their_addresses,
     a_warm_up_is_started_paused_resumed_and_ended,
-    get_and_list_show_the_same_pools_and_not_whose_they_are,
-    an_account_sees_what_it_sends_from_and_changes_only_its_own_warm_up,
+    get_and_list_show_the_same_pools_and_hide_the_owner_from_other_accounts,
+    an_account_sees_the_pools_it_sends_from_and_changes_warm_ups_only_in_its_own,
     an_address_is_added_once_and_changed_only_at_its_current_version,
     an_account_gives_its_servers_its_own_pools_and_the_shared_one
 );
@@ -72,7 +72,7 @@ async fn an_address_is_added_once_and_changed_only_at_its_current_version(world:
     let entries = call_ok(&world, operator, "account/audit", &entries).await["items"].clone();
     let names: Vec<&Value> = entries.as_array().unwrap().iter().map(|entry| &entry["operation"]).collect();
     assert_eq!(names, ["ip_pools/warm_up", "ip_pools/update_address", "ip_pools/add_address"]);
-    // An address that was removed is not added again by a repetition.
+    // A repeated call with the same idempotency key does not add a removed address again.
     call_ok(&world, operator, "ip_pools/remove_address", &json!({"address": "192.0.2.1"})).await;
     assert_eq!(error_code(&world, operator, "ip_pools/add_address", &address).await, "IpAddressNotFound");
 }
@@ -98,7 +98,7 @@ async fn an_account_gives_its_servers_its_own_pools_and_the_shared_one(world: Wo
         assert_eq!(set_pool(account_key, pool).await["data"]["ip_pool"], *pool);
     }
     assert_eq!(set_pool(account_key, &json!("none")).await["data"]["ip_pool"], Value::Null);
-    // Others' pools are as if they did not exist.
+    // Pools of other accounts, and unshared ones of the operator, are as if they did not exist.
     for pool in [&foreign, &quarantine, &json!(999_999)] {
         assert_eq!(set_pool(account_key, pool).await["data"]["code"], "IpPoolNotFound", "{pool}");
         let new = json!({"name": "third", "ip_pool": pool});
@@ -134,7 +134,7 @@ async fn an_account_gives_its_servers_its_own_pools_and_the_shared_one(world: Wo
     let entries = call_ok(&world, account_key, "account/audit", &entries).await["items"].clone();
     let pools: Vec<&Value> =
         entries.as_array().unwrap().iter().rev().map(|entry| &entry["after"]["pool"]).collect();
-    assert_eq!(pools, [&own, &shared, &Value::Null, &quarantine, &shared, &own], "one for each change");
+    assert_eq!(pools, [&own, &shared, &Value::Null, &quarantine, &shared, &own], "one entry for each change");
 }
 
 async fn the_operator_makes_pools_and_their_addresses(world: World) {
@@ -217,7 +217,7 @@ async fn a_warm_up_is_started_paused_resumed_and_ended(world: World) {
             .await;
     assert_eq!(
         refused["data"]["errors"][0]["pointer"], "/action",
-        "a warm address has nothing to pause: {refused}"
+        "an address without a warm-up has nothing to pause: {refused}"
     );
     let before = call_ok(&world, account_key, "ip_pools/get", &json!({ "id": pool["id"] })).await;
     let started = change_warm_up("start").await;
@@ -246,7 +246,7 @@ async fn a_warm_up_is_started_paused_resumed_and_ended(world: World) {
     assert_eq!(steps, 4, "one entry for each change, none for the refusal");
 }
 
-async fn get_and_list_show_the_same_pools_and_not_whose_they_are(world: World) {
+async fn get_and_list_show_the_same_pools_and_hide_the_owner_from_other_accounts(world: World) {
     let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let (acme, rival) = (create_customer(&world, "acme").await, create_customer(&world, "rival").await);
     let (account_key, owner) = ((ACCOUNT, acme.key.as_str()), (ACCOUNT, rival.key.as_str()));
@@ -270,7 +270,7 @@ async fn get_and_list_show_the_same_pools_and_not_whose_they_are(world: World) {
     }
 }
 
-async fn an_account_sees_what_it_sends_from_and_changes_only_its_own_warm_up(world: World) {
+async fn an_account_sees_the_pools_it_sends_from_and_changes_warm_ups_only_in_its_own(world: World) {
     let operator = (OPERATOR, ready_field(&world, "operator_api_key"));
     let (acme, rival) = (create_customer(&world, "acme").await, create_customer(&world, "rival").await);
     for (number, pool) in [

@@ -1,4 +1,4 @@
-//! Large messages: 24 MiB are read back byte for byte. A request over the limit is refused before it is read.
+//! Large messages: one of 24 MiB is read back byte for byte. A request over the limit is refused before it is read.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ fn raw_of_size(size: usize) -> Vec<u8> {
         b"From: shop@example.test\r\nTo: a@example.com\r\nSubject: big\r\nMessage-ID: <big@example.test>\r\n\
         Date: Mon, 2 Nov 2026 10:00:00 +0000\r\n\r\n"
             .to_vec();
-    // Random letters, so that compression does not make it small: 72 to a line.
+    // Random letters, 72 to a line, because they compress badly.
     let mut random = vec![0; (size - message.len()) / 74 * 54 + 54];
     rand::rng().fill_bytes(&mut random);
     for line in STANDARD.encode(random).into_bytes().chunks(72) {

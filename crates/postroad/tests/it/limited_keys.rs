@@ -43,7 +43,7 @@ async fn a_limited_key_creates_no_credential_with_wider_limits(world: World) {
         "ValidationError"
     );
 
-    // A credential without limits: a change cannot set wider ones than the key's, and fields that are not changed stay.
+    // A credential without limits: a change cannot set wider limits than the key's, and fields not in the request stay.
     let id = &one.credentials[0];
     let free = (json!([]), Value::Null);
     let unchanged = json!({"id": id, "hold": false});
@@ -53,7 +53,7 @@ async fn a_limited_key_creates_no_credential_with_wider_limits(world: World) {
     let body = json!({"id": id, "allow": [], "expires_at": "none"});
     assert_eq!(limits(&world, bound_key, "credentials/update", &body).await, own);
     assert_eq!(limits(&world, account, "credentials/update", &body).await, free);
-    // A rotated credential gets the key's limits too.
+    // The new credential of a rotation gets the key's limits too.
     let rotated = json!({"id": one.credentials[0], "grace_s": 60});
     assert_eq!(limits(&world, bound_key, "credentials/rotate", &rotated).await, own);
     let elsewhere = json!({"id": one.credentials[1], "allow": ["192.0.2.0/24"]});

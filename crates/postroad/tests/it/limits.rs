@@ -22,7 +22,7 @@ pub(crate) fn create_other_server(world: &World) -> String {
 
 /// Entries beyond the limit of a list are never dropped silently: the rest of the list would mean something else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists_beyond_their_limit_are_refused() {
+async fn lists_with_too_many_entries_in_a_request_are_refused() {
     let world = World::start(Engine::Sqlite);
     let account = (ACCOUNT, ready_field(&world, "account_api_key"));
     let server = (SERVER, world.key.as_str());
@@ -145,7 +145,7 @@ async fn a_request_takes_no_more_memory_than_three_times_its_bytes_and_a_megabyt
     /// Error of the measurement: threads, pages that the allocator keeps, the store's own work.
     const SLACK_BYTES: u64 = 6 << 20;
     let world = World::start(Engine::Sqlite);
-    // Everything that is created once is created now.
+    // Warm-up: memory that the service allocates only once is allocated now.
     for _ in 0..3 {
         let warm = json!({"csv": "a,".repeat(2 << 20)}).to_string();
         world.request("POST", "/api/v1/suppressions/import", &[], warm).await;

@@ -15,7 +15,7 @@ both_engines!(
     lists_are_filtered_by_state_and_time,
     credentials_of_deleted_servers_are_not_listed,
     credentials_are_listed_by_name,
-    customers_filter_the_audit_log_by_actor_except_by_the_operator
+    customers_can_filter_the_audit_log_by_actor_unless_it_is_the_operator
 );
 
 fn with(body: &Value, more: &Value) -> Value {
@@ -191,7 +191,7 @@ async fn credentials_are_listed_by_name(world: World) {
 }
 
 /// Ids that the log hides from customers cannot be found out by filtering for them.
-async fn customers_filter_the_audit_log_by_actor_except_by_the_operator(world: World) {
+async fn customers_can_filter_the_audit_log_by_actor_unless_it_is_the_operator(world: World) {
     let one = create_customer(&world, "one").await;
     let (account_key, operator) =
         ((ACCOUNT, one.key.as_str()), (OPERATOR, ready_field(&world, "operator_api_key")));

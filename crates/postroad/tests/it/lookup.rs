@@ -1,4 +1,4 @@
-//! messages/message and messages/deliveries: every expansion, every kind of id.
+//! The endpoints `messages/message` and `messages/deliveries`: every expansion, every kind of id.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn keys(value: &Value) -> Vec<&str> {
 both_engines!(
     exactly_the_requested_expansions_are_returned,
     a_message_reads_back_as_it_was_sent,
-    headers_fill_in_for_absent_parameters,
+    the_headers_parameter_replaces_absent_parameters,
     several_reply_to_addresses_and_display_names_are_kept,
     a_message_never_attempted_has_no_deliveries,
     scheduled_and_held_messages_show_their_status,
@@ -133,7 +133,7 @@ async fn a_message_reads_back_as_it_was_sent(world: World) {
         json!({"filename": "größe.txt", "content_type": "text/plain", "data": "aGVsbG8=", "size": 5,
                    "hash": "aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d"})
     );
-    // In the order of the message: the picture is beside the HTML, before the files.
+    // Attachments are in the order of the MIME parts: the inline picture follows the HTML, before the files.
     assert_eq!(message["attachments"][0]["filename"], "logo.png");
     let headers = &message["headers"];
     assert_eq!(headers["from"], json!(["Grüße <shop@example.test>"]));
@@ -146,7 +146,7 @@ async fn a_message_reads_back_as_it_was_sent(world: World) {
     assert_eq!(headers["cc"], json!(["cc@example.com"]));
 }
 
-async fn headers_fill_in_for_absent_parameters(world: World) {
+async fn the_headers_parameter_replaces_absent_parameters(world: World) {
     let body = good_but(json!({"headers": {
         "Message-ID": "<own@example.test>", "Date": "Mon, 2 Nov 2026 10:00:00 +0100", "Reply-To": "r@example.com",
     }}));

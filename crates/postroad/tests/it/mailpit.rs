@@ -39,8 +39,8 @@ async fn wait_until_caught(world: &World, recipients: &[&str]) {
     }
 }
 
-/// Starts a world with one message to four recipients over the port without login, and one with a file and HTML by the
-/// API.
+/// Starts a world and sends two messages: one to four recipients through the SMTP port without AUTH, and one with an
+/// attachment and HTML through the API.
 async fn start_with_two_messages() -> World {
     let world = World::start(Engine::Sqlite);
     let port = world.daemon.ready()["smtp"]["plain_port"].as_u64().unwrap();
@@ -144,9 +144,9 @@ async fn messages_have_the_same_fields_as_in_mailpit() {
     assert_eq!(headers["Message-Id"], json!(["<one@unverified.example>"]));
     let raw = call(&world, "GET", &format!("/api/v1/message/{id}/raw"), "").await;
     assert!(raw.text().contains("\r\nSubject: Your order\r\n"), "{}", raw.text());
-    let read = get(&world, "/api/v1/messages?limit=1&start=1").await;
+    let second_page = get(&world, "/api/v1/messages?limit=1&start=1").await;
     assert_eq!(
-        (&read["unread"], &read["messages"][0]["Read"], &read["count"]),
+        (&second_page["unread"], &second_page["messages"][0]["Read"], &second_page["count"]),
         (&json!(0), &json!(true), &json!(1))
     );
     let info = get(&world, "/api/v1/info").await;
@@ -208,19 +208,19 @@ async fn searches_and_deletions_work_as_in_mailpit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn health_checks_of_containers_answer() {
+async fn health_checks_are_answered_unless_their_host_header_is_foreign() {
     let world = World::start(Engine::Sqlite);
     for path in ["/livez", "/readyz"] {
         assert_eq!(call(&world, "GET", path, "").await.status, 200, "{path}");
         assert_eq!(call(&world, "HEAD", path, "").await.status, 200, "{path}");
-        let foreign =
+        let foreign_host =
             world.client.request("GET".parse().unwrap(), path, &[("host", "evil.example")], Bytes::new());
-        assert_eq!(foreign.await.unwrap().status, 403, "{path}");
+        assert_eq!(foreign_host.await.unwrap().status, 403, "{path}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_client_from_npm_works_unchanged() {
+async fn the_mailpit_client_from_npm_works_unchanged() {
     let world = start_with_two_messages().await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
     let libraries =

@@ -1,4 +1,4 @@
-//! The product from outside: the real binary, its HTTP port and its command line, on both engines.
+//! Tests of the product from outside: the real binary, its HTTP and SMTP ports and its command line, on both engines.
 
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::scheduling::in_millis;
 use crate::world::{Engine, World, good_but};
 
-/// Finds properties of answers that their schema does not allow, and required properties that are missing.
+/// Checks answers against their schemas in the OpenAPI document.
 struct Schemas {
     document: Value,
 }
@@ -36,18 +36,19 @@ impl Schemas {
         Some(names)
     }
 
+    /// Adds what is wrong with `value` to `faults`; `at` is the value's JSON pointer in the answer.
     fn check(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
         self.check_known(schema, value, at, faults);
         let names = self.properties(schema);
-        let is_open = !self.resolve(schema)["additionalProperties"].is_null();
-        if let (Some(names), Some(object), false) = (names, value.as_object(), is_open) {
+        let allows_other_properties = !self.resolve(schema)["additionalProperties"].is_null();
+        if let (Some(names), Some(object), false) = (names, value.as_object(), allows_other_properties) {
             for name in object.keys().filter(|name| !names.contains(*name)) {
                 faults.push(format!("{at}/{name} is not in the document"));
             }
         }
     }
 
-    /// Checks everything except for unknown properties: a part of `allOf` does not know the properties of the other parts.
+    /// Checks all but unknown properties: a part of `allOf` does not know the properties of the other parts.
     fn check_known(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
         let schema = self.resolve(schema);
         for part in schema["allOf"].as_array().into_iter().flatten() {
@@ -152,7 +153,7 @@ impl AnswerChecker {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn real_answers_of_every_endpoint_are_as_the_document_says() {
+async fn real_answers_of_every_endpoint_fit_their_schemas_in_the_openapi_document() {
     let world = World::start(Engine::Sqlite);
     let document = world.client.get("/api/v1/openapi.json").await.unwrap().json();
     let catcher = WebhookCatcher::start();
@@ -413,13 +414,13 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
 
     assert!(checker.faults.is_empty(), "{:#?}", checker.faults);
     let paths: BTreeSet<&String> = checker.schemas.document["paths"].as_object().unwrap().keys().collect();
-    let done: BTreeSet<&String> =
+    let succeeded: BTreeSet<&String> =
         checker.seen.iter().filter(|(_, status)| status == "success").map(|(path, _)| path).collect();
-    assert_eq!(paths, done, "every endpoint succeeds at least once");
+    assert_eq!(paths, succeeded, "every endpoint succeeds at least once");
     let refused: BTreeSet<&String> =
         checker.seen.iter().filter(|(_, status)| status != "success").map(|(path, _)| path).collect();
-    let never: Vec<&str> = paths.difference(&refused).map(|path| path.as_str()).collect();
-    assert_eq!(never, ["/api/v1/server/get"], "every other endpoint refuses at least once");
+    let never_refused: Vec<&str> = paths.difference(&refused).map(|path| path.as_str()).collect();
+    assert_eq!(never_refused, ["/api/v1/server/get"], "every other endpoint refuses at least once");
 }
 
 /// The checks themselves find each kind of fault.

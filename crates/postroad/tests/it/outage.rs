@@ -1,4 +1,5 @@
-//! Full disk and dead database: 503, nothing half-written, automatic recovery.
+//! Full or read-only disk and dead database: requests get a 503, nothing is half-written, and the service recovers by
+//! itself.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Engine, MESSAGE, SEND, World, checked_envelope, good, good_but};
 
-fn assert_try_again(reply: &Reply) {
+fn assert_unavailable(reply: &Reply) {
     assert_eq!(reply.status, 503, "{}", reply.text());
     assert!(reply.header("retry-after").is_some());
     let answer = checked_envelope(reply);
@@ -38,8 +39,8 @@ async fn mail_is_refused_on_a_full_disk_and_accepted_once_there_is_room() {
     let large = "0123456789abcdef".repeat(16_000);
     let idempotency_header = [("Idempotency-Key", "once")];
     for body in [good(), good_but(json!({"plain_body": large}))] {
-        assert_try_again(&world.post(SEND, &body).await);
-        assert_try_again(&world.request("POST", SEND, &idempotency_header, body.to_string()).await);
+        assert_unavailable(&world.post(SEND, &body).await);
+        assert_unavailable(&world.request("POST", SEND, &idempotency_header, body.to_string()).await);
     }
     let status = world.expanded(before).await["status"]["status"].take();
     assert!(["Pending", "Sent"].contains(&status.as_str().unwrap()), "reading goes on");
@@ -49,7 +50,8 @@ async fn mail_is_refused_on_a_full_disk_and_accepted_once_there_is_room() {
         let status = world.expanded(id).await["status"]["status"].take();
         assert!(["Pending", "Sent"].contains(&status.as_str().unwrap()), "{status}");
     }
-    // Nothing was half-written: the key of the refused request is free, and no message lies between the two.
+    // Nothing was half-written: the idempotency key of the refused requests is free, and no message has an id between
+    // those of the two accepted ones.
     let sent = world.call_with(SEND, &idempotency_header, &good()).await;
     assert_eq!(sent["status"], "success");
     assert_eq!(sent["flags"], json!({}));
@@ -58,14 +60,14 @@ async fn mail_is_refused_on_a_full_disk_and_accepted_once_there_is_room() {
     }
 }
 
-/// The log is a file on the full disk too.
+/// The service logs to a file here, so the limit stops the log too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_are_answered_although_the_log_cannot_be_written() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_LOG", "trace")]);
     world.accepted_id(&good()).await;
     limit_file_size(world.daemon.pid(), "4096");
     for _ in 0..20 {
-        assert_try_again(&world.post(SEND, &good()).await);
+        assert_unavailable(&world.post(SEND, &good()).await);
         assert_eq!(world.client.get("/health").await.expect("an answer").status, 200);
     }
     limit_file_size(world.daemon.pid(), "unlimited");
@@ -126,7 +128,7 @@ async fn ready_reports_that_the_flight_journal_cannot_be_written() {
     until_ready_is(&world, 200).await;
 }
 
-/// Takes the right to write from everything in a folder, or gives it back.
+/// Makes a file, or a folder and everything in it, writable or read-only.
 fn set_writable(path: &Path, writable: bool) {
     let is_folder = path.is_dir();
     let bits = match (is_folder, writable) {
@@ -154,22 +156,24 @@ async fn ready_reports_that_the_data_folder_is_read_only() {
     }
     until_ready_is(&world, 200).await;
     let data = world.data_dir();
-    let bodies = "the store may not write to its files: permission denied";
-    let journal = "the flight journal cannot be written";
-    for (folder, cause) in
-        [(data.clone(), bodies), (data.join("bodies"), bodies), (data.join("flights"), journal)]
-    {
+    let store_cause = "the store may not write to its files: permission denied";
+    let journal_cause = "the flight journal cannot be written";
+    for (folder, cause) in [
+        (data.clone(), store_cause),
+        (data.join("bodies"), store_cause),
+        (data.join("flights"), journal_cause),
+    ] {
         set_writable(&folder, false);
         let answer = until_ready_is(&world, 503).await;
         assert_eq!((&answer["status"], &answer["cause"]), (&json!("unavailable"), &json!(cause)));
         let reply = world.post(SEND, &large).await;
-        if cause == bodies {
-            assert_try_again(&reply);
+        if cause == store_cause {
+            assert_unavailable(&reply);
         } else {
             assert_eq!(
                 reply.status,
                 200,
-                "what is accepted is sent once the journal is back: {}",
+                "mail is accepted, and sent once the journal is back: {}",
                 reply.text()
             );
         }
@@ -181,9 +185,9 @@ async fn ready_reports_that_the_data_folder_is_read_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mail_is_refused_below_the_disk_reserve() {
+async fn mail_is_refused_while_less_disk_space_is_free_than_the_reserve() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_STORE_DISK_RESERVE_BYTES", "1000000 GiB")]);
-    assert_try_again(&world.post(SEND, &good()).await);
+    assert_unavailable(&world.post(SEND, &good()).await);
     let (status, answer) = ready(&world).await;
     assert_eq!((status, &answer["cause"]), (503, &json!("the disk is full: the store cannot be written")));
 }
@@ -196,7 +200,7 @@ async fn mail_is_refused_without_a_database_and_accepted_once_it_is_back() {
     let before = world.accepted_id(&good()).await;
     proxy.cut();
     for _ in 0..3 {
-        assert_try_again(&world.post(SEND, &good()).await);
+        assert_unavailable(&world.post(SEND, &good()).await);
     }
     assert_eq!(world.client.get("/health").await.expect("an answer").status, 200);
     assert_eq!(world.client.get("/ready").await.expect("an answer").status, 503);
@@ -216,13 +220,13 @@ async fn mail_is_refused_without_a_database_and_accepted_once_it_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mail_is_refused_in_time_while_the_database_hangs() {
+async fn mail_is_refused_within_25_seconds_while_the_database_hangs() {
     let database = Database::create();
     let proxy = PgProxy::start(database.url());
     let world = World::start_on(Some(proxy.url()), Some(database), &[]);
     world.accepted_id(&good()).await;
     proxy.stall();
     let reply = tokio::time::timeout(Duration::from_secs(25), world.post(SEND, &good())).await;
-    assert_try_again(&reply.expect("an answer within 25 s"));
+    assert_unavailable(&reply.expect("an answer within 25 s"));
     proxy.restore();
 }

@@ -1,4 +1,4 @@
-//! send/raw: required parameters, allowed From addresses, and changes of the bytes.
+//! send/raw: required parameters, allowed From addresses, and which bytes of a message are changed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,14 +30,14 @@ fn without_received(text: &str) -> String {
 }
 
 both_engines!(
-    required_parameters_are_asked_for_in_order,
-    every_from_and_sender_must_be_verified,
-    a_loop_and_a_long_line_are_refused,
-    the_bytes_are_kept_but_for_what_must_change,
-    recipients_are_taken_from_the_envelope_once
+    missing_parameters_are_reported_in_order,
+    every_from_and_sender_must_be_of_a_verified_domain,
+    mail_in_a_loop_and_lines_over_998_bytes_are_refused,
+    line_ends_are_normalised_and_headers_added_or_removed_but_nothing_else_changes,
+    recipients_are_taken_from_rcpt_to_each_once
 );
 
-async fn required_parameters_are_asked_for_in_order(world: World) {
+async fn missing_parameters_are_reported_in_order(world: World) {
     let missing = |name: &str| format!("`{name}` parameter is required but is missing");
     let all =
         [("/rcpt_to", missing("rcpt_to")), ("/mail_from", missing("mail_from")), ("/data", missing("data"))];
@@ -60,7 +60,7 @@ async fn required_parameters_are_asked_for_in_order(world: World) {
     assert_invalid(&world.call(RAW, &broken).await, &[("/data", "`data` is not valid base64")]);
 }
 
-async fn every_from_and_sender_must_be_verified(world: World) {
+async fn every_from_and_sender_must_be_of_a_verified_domain(world: World) {
     let refused = [
         "To: a@example.com\r\n\r\nno from",
         "From: a@other.test\r\n\r\nhi",
@@ -87,21 +87,21 @@ async fn every_from_and_sender_must_be_verified(world: World) {
         let text = format!("The message has more than one {header} header");
         assert_invalid(&world.call(RAW, &raw(message)).await, &[("/data", &text)]);
     }
-    let odd = format!("From: a@example.test\r\nMessage-ID: <{}@b>\r\n\r\nhi", "x".repeat(950));
+    let long_id = format!("From: a@example.test\r\nMessage-ID: <{}@b>\r\n\r\nhi", "x".repeat(950));
     let text = "The Message-ID header is not a valid message id";
-    assert_invalid(&world.call(RAW, &raw(&odd)).await, &[("/data", text)]);
-    let taken = [
+    assert_invalid(&world.call(RAW, &raw(&long_id)).await, &[("/data", text)]);
+    let accepted = [
         "From: a@example.test\r\n\r\nhi",
         "from: =?utf-8?q?J=C3=B6rg?=\r\n <a@EXAMPLE.test>\r\nSender: b@example.test\r\n\r\nhi",
         "From: a@example.test, \"B\" <b@example.test>\r\n\r\nhi",
     ];
-    for message in taken {
+    for message in accepted {
         let answer = world.call(RAW, &raw(message)).await;
         assert_eq!(answer["status"], "success", "{message:?}: {answer}");
     }
 }
 
-async fn a_loop_and_a_long_line_are_refused(world: World) {
+async fn mail_in_a_loop_and_lines_over_998_bytes_are_refused(world: World) {
     let hops = "Received: from a by b; x\r\n".repeat(50);
     let answer = world.call(RAW, &raw(&format!("{hops}From: a@example.test\r\n\r\nhi"))).await;
     let text = "The message is in a mail loop: it has passed too many servers, or this service too often";
@@ -112,18 +112,18 @@ async fn a_loop_and_a_long_line_are_refused(world: World) {
     assert_invalid(&answer, &[("/data", text)]);
 }
 
-async fn the_bytes_are_kept_but_for_what_must_change(world: World) {
-    let whole = "Message-ID: <own@example.test>\r\nDate: Mon, 2 Nov 2026 10:00:00 +0000\r\nFrom: a@example.test\r\n\
+async fn line_ends_are_normalised_and_headers_added_or_removed_but_nothing_else_changes(world: World) {
+    let complete = "Message-ID: <own@example.test>\r\nDate: Mon, 2 Nov 2026 10:00:00 +0000\r\nFrom: a@example.test\r\n\
             Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\r\nbody  \r\n.\r\nend";
-    let (read, bytes) = send_and_read(&world, &raw(whole)).await;
-    assert_eq!(bytes, whole);
+    let (read, bytes) = send_and_read(&world, &raw(complete)).await;
+    assert_eq!(bytes, complete);
     assert_eq!(read["details"]["message_id"], "own@example.test");
     assert_eq!(read["details"]["mail_from"], "bounces@example.test");
     assert_eq!(read["details"]["subject"], "Grüße");
 
-    let bare = "From: a@example.test\nBcc: secret@example.com,\n more@example.com\nReturn-Path: <x@example.com>\n\
+    let incomplete = "From: a@example.test\nBcc: secret@example.com,\n more@example.com\nReturn-Path: <x@example.com>\n\
             X-Postroad-Tag: orders\nX-Keep: yes\n\nline\rline\n";
-    let (read, bytes) = send_and_read(&world, &raw(bare)).await;
+    let (read, bytes) = send_and_read(&world, &raw(incomplete)).await;
     assert!(bytes.ends_with("From: a@example.test\r\nX-Keep: yes\r\n\r\nline\r\nline\r\n"), "{bytes}");
     assert!(!bytes.contains("secret@") && !bytes.contains("more@") && !bytes.contains("Return-Path"));
     let added: Vec<&str> = bytes.lines().take_while(|line| !line.starts_with("From")).collect();
@@ -134,7 +134,7 @@ async fn the_bytes_are_kept_but_for_what_must_change(world: World) {
     assert_eq!(read["details"]["tag"], "old");
 }
 
-async fn recipients_are_taken_from_the_envelope_once(world: World) {
+async fn recipients_are_taken_from_rcpt_to_each_once(world: World) {
     let mut body = raw("From: a@example.test\r\nTo: other@example.com\r\n\r\nhi");
     body["rcpt_to"] = json!(["b@example.com", "B@example.com", "c@example.com"]);
     body["bounce"] = json!(true);

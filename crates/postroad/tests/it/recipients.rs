@@ -1,4 +1,4 @@
-//! Recipient lists: limits, duplicates, and the keys of the answer.
+//! Recipient lists of send/message: limits, duplicates, international addresses, and the fields of the answer.
 
 use serde_json::{Value, json};
 
@@ -9,15 +9,15 @@ fn addresses(list: &str, count: usize) -> Vec<String> {
 }
 
 both_engines!(
-    fifty_in_each_list_give_150_messages,
-    one_mailbox_gets_one_message,
+    fifty_recipients_in_each_of_the_three_lists_give_150_messages,
+    a_mailbox_that_is_listed_twice_gets_one_message,
     to_may_be_empty_if_another_list_is_not,
     the_message_id_is_a_uuid_at_the_return_path_domain,
     unknown_fields_are_named_in_warnings,
     international_addresses_work
 );
 
-async fn fifty_in_each_list_give_150_messages(world: World) {
+async fn fifty_recipients_in_each_of_the_three_lists_give_150_messages(world: World) {
     let body = good_but(json!({
         "to": addresses("to", 50), "cc": addresses("cc", 50), "bcc": addresses("bcc", 50),
     }));
@@ -33,7 +33,7 @@ async fn fifty_in_each_list_give_150_messages(world: World) {
         messages.values().map(|m| m["token"].as_str().unwrap()).collect();
     assert_eq!(tokens.len(), 150);
     assert!(tokens.iter().all(|t| t.len() == 16 && t.chars().all(|c| c.is_ascii_alphanumeric())));
-    // All share one body and one Message-ID. A blind copy has the same bytes, and does not show who got one.
+    // All copies share one body and one Message-ID. Blind copies have the same bytes; no copy names their recipients.
     let first = world.expanded(messages["to0@example.com"]["id"].as_i64().unwrap()).await;
     let blind = world.expanded(messages["bcc49@example.com"]["id"].as_i64().unwrap()).await;
     // Compared without the `Received` header, which is different for each copy.
@@ -49,7 +49,7 @@ async fn fifty_in_each_list_give_150_messages(world: World) {
     assert!(!first_bytes.contains("bcc49"));
 }
 
-async fn one_mailbox_gets_one_message(world: World) {
+async fn a_mailbox_that_is_listed_twice_gets_one_message(world: World) {
     let body = good_but(json!({
         "to": ["Ann <ann@example.com>", "bob@example.com"],
         "cc": "ann@EXAMPLE.com, \"Carol, C.\" <carol@example.com>",

@@ -58,7 +58,7 @@ async fn an_account_is_created_once_with_the_same_idempotency_key(world: World) 
     assert_eq!((&again["data"], &again["flags"]["idempotent_replay"]), (&first, &json!(true)), "{again}");
     let other = json!({"name": "Other", "idempotency_key": "k1"});
     assert_eq!(error_code(&world, operator, "accounts/create", &other).await, "IdempotencyConflict");
-    // A refused call does not use its key up.
+    // A refused call does not use its idempotency key up.
     let taken = json!({"name": "Acme", "idempotency_key": "k2"});
     assert_eq!(error_code(&world, operator, "accounts/create", &taken).await, "AccountExists");
     let free = json!({"name": "Free", "idempotency_key": "k2"});
@@ -86,7 +86,7 @@ async fn the_idempotency_key_can_be_a_header_or_a_field(world: World) {
         (operator, "ip_pools/create", json!({"name": "pool"})),
     ];
     for (key, name, body) in calls {
-        // All calls of an account share its idempotency keys.
+        // All calls of an account share one set of idempotency keys, so each gets a key of its own.
         let header = format!("a key for {name}");
         let first = with_header(key, name, &body, &header).await;
         assert_eq!(first["status"], "success", "{name}: {first}");
@@ -102,8 +102,8 @@ async fn the_idempotency_key_can_be_a_header_or_a_field(world: World) {
     }
 }
 
-/// Renames `table` when a change of another table commits (`change`, as in `CREATE TRIGGER … AFTER`). Statements that
-/// read `table` fail from then on.
+/// Renames `table` when a change of another table commits, so that statements that read `table` fail from then on.
+/// `change` is written as in `CREATE TRIGGER … AFTER`.
 fn rename_table_after(world: &World, change: &str, table: &str) {
     let statements = format!(
         "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
@@ -146,7 +146,7 @@ async fn a_rollback_succeeds_although_the_store_fails_right_after_the_change() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_replay_that_the_store_interrupts_goes_on_where_it_stopped() {
+async fn a_webhook_replay_that_a_failure_of_the_store_interrupts_is_continued_by_its_cursor() {
     let world = World::start(Engine::Postgres);
     for _ in 0..2 {
         let batch = batch_to((0..500).map(|at| format!("r{at}@example.net")));

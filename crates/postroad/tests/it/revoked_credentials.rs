@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::accounts::{ACCOUNT, call_ok, create_customer, error_code};
 use crate::world::{World, both_engines};
 
-/// More keys than are removed in one step.
+/// More credentials than are removed in one step.
 const REVOKED_KEYS: usize = 501;
 const DAY: Duration = Duration::from_hours(24);
 

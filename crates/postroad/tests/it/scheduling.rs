@@ -1,4 +1,4 @@
-//! send/cancel and send/reschedule from outside: by message, tag and batch, and racing delivery.
+//! send/cancel and send/reschedule: of one message, a tag or a batch, and in a race with delivery.
 
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::world::{Engine, World, both_engines, good_but};
 const CANCEL: &str = "/api/v1/send/cancel";
 const RESCHEDULE: &str = "/api/v1/send/reschedule";
 
+/// The time so many milliseconds from now (RFC 3339).
 pub(crate) fn in_millis(millis: u64) -> String {
     SystemClock.now().plus(Duration::from_millis(millis)).to_rfc3339()
 }
@@ -42,12 +43,12 @@ async fn call_ok(world: &World, path: &str, body: &Value) -> Value {
 
 both_engines!(
     a_cancelled_scheduled_message_is_reported,
-    unscheduled_sent_and_foreign_messages_are_distinguished,
+    unscheduled_sent_and_foreign_messages_are_refused_with_different_errors,
     a_rescheduled_message_is_sent_at_its_new_time,
-    messages_of_a_tag_or_batch_are_changed_together,
-    calls_with_a_limit_are_repeated_until_nothing_is_left,
+    messages_of_a_tag_or_batch_are_cancelled_or_rescheduled_together,
+    repeated_calls_with_a_limit_change_every_message_of_a_tag_once,
     the_hourly_limit_counts_a_rescheduled_message_when_it_is_due,
-    mail_of_a_server_in_development_is_held_when_it_is_due
+    scheduled_mail_of_a_server_in_development_mode_is_held_when_it_is_due
 );
 
 async fn a_cancelled_scheduled_message_is_reported(world: World) {
@@ -69,7 +70,7 @@ async fn a_cancelled_scheduled_message_is_reported(world: World) {
     assert_eq!(kinds, [EventKind::Accepted, EventKind::Cancelled]);
 }
 
-async fn unscheduled_sent_and_foreign_messages_are_distinguished(world: World) {
+async fn unscheduled_sent_and_foreign_messages_are_refused_with_different_errors(world: World) {
     let plain = world.accepted_id(&good_but(json!({"to": ["a@example.net"]}))).await;
     let due = world.accepted_id(&good_but(json!({"to": ["b@example.net"], "send_at": in_millis(100)}))).await;
     world.until_status(plain, "Sent").await;
@@ -85,7 +86,7 @@ async fn unscheduled_sent_and_foreign_messages_are_distinguished(world: World) {
         let mut foreign = world.call_as(&key, path, &body(mine)).await;
         assert_eq!(foreign["data"]["id"], mine);
         foreign["data"]["id"] = json!(12);
-        assert_eq!(foreign["data"], unknown["data"], "a foreign id is an unknown one");
+        assert_eq!(foreign["data"], unknown["data"], "a foreign id is answered like an unknown one");
     }
     let (_, read_key) = world.new_key(&["--scope", "read"]);
     assert_eq!(world.call_as(&read_key, CANCEL, &json!({"id": 12})).await["data"]["code"], "AccessDenied");
@@ -115,7 +116,7 @@ async fn a_rescheduled_message_is_sent_at_its_new_time(world: World) {
     assert!((moved["status"]["next_attempt"].as_f64().unwrap() - at.as_epoch_seconds()).abs() < 0.01);
     let sent = world.until_status(id, "Sent").await;
     assert!(sent[0]["timestamp"].as_f64().unwrap() >= at.as_epoch_seconds() - 0.001, "{sent:#?}");
-    // Rescheduled to a later time, and then to now.
+    // Rescheduled to a later time, and then to a past one, which means now.
     let expiring = json!({"to": ["cat@example.net"], "expires_at": in_millis(7_200_000)});
     let other = schedule_message(&world, expiring).await;
     let late = world.call(RESCHEDULE, &json!({"id": other, "send_at": in_millis(7_300_000)})).await;
@@ -135,7 +136,7 @@ async fn a_rescheduled_message_is_sent_at_its_new_time(world: World) {
     wait_for_mail_to(&world, "cat@example.net").await;
 }
 
-async fn messages_of_a_tag_or_batch_are_changed_together(world: World) {
+async fn messages_of_a_tag_or_batch_are_cancelled_or_rescheduled_together(world: World) {
     let mut batch = batch_to((0..250).map(|number| format!("r{number}@example.net")));
     batch["defaults"]["send_at"] = json!(in_millis(3_600_000));
     batch["defaults"]["tag"] = json!("both");
@@ -168,7 +169,7 @@ async fn messages_of_a_tag_or_batch_are_changed_together(world: World) {
     }
 }
 
-async fn calls_with_a_limit_are_repeated_until_nothing_is_left(world: World) {
+async fn repeated_calls_with_a_limit_change_every_message_of_a_tag_once(world: World) {
     for tag in ["other", "mine"] {
         let mut batch = batch_to((0..25).map(|number| format!("r{number}@example.net")));
         batch["defaults"]["send_at"] = json!(in_millis(3_600_000));
@@ -178,7 +179,7 @@ async fn calls_with_a_limit_are_repeated_until_nothing_is_left(world: World) {
     let send_at = in_millis(7_200_000);
     let mut request = json!({"tag": "mine", "limit": 10, "send_at": send_at});
     let mut moved = Vec::new();
-    // With the cursor, and without it: messages that were already rescheduled are left out.
+    // First with the cursor, then without it: a call leaves out messages that already have the new time.
     for keeps_cursor in [true, false] {
         loop {
             let answer = world.call(RESCHEDULE, &request).await;
@@ -220,7 +221,7 @@ async fn the_hourly_limit_counts_a_rescheduled_message_when_it_is_due(world: Wor
     assert_eq!(error_code(&world, CANCEL, &json!({"id": three})).await, "MessageNotScheduled");
 }
 
-async fn mail_of_a_server_in_development_is_held_when_it_is_due(world: World) {
+async fn scheduled_mail_of_a_server_in_development_mode_is_held_when_it_is_due(world: World) {
     let soon = json!({"to": ["ann@example.net"], "send_at": in_millis(1_500)});
     let id = schedule_message(&world, soon).await;
     call_ok(&world, "/api/v1/server/update", &json!({"mode": "development"})).await;
@@ -237,7 +238,7 @@ async fn mail_of_a_server_in_development_is_held_when_it_is_due(world: World) {
     .await;
     call_ok(&world, "/api/v1/messages/release", &json!({"id": id})).await;
     world.until_status(id, "Sent").await;
-    // A message that is released before its time is not held again.
+    // A message that is released before it is due is not held again.
     let later = schedule_message(&world, json!({"to": ["bob@example.net"]})).await;
     world.until_status(later, "Held").await;
     call_ok(&world, "/api/v1/messages/release", &json!({"id": later})).await;
@@ -248,8 +249,8 @@ async fn mail_of_a_server_in_development_is_held_when_it_is_due(world: World) {
 
 both_engines!(
     a_due_message_that_is_rescheduled_counts_in_its_new_hour,
-    rescheduling_mail_accepted_before_a_ceiling_makes_no_count_negative,
-    due_messages_of_a_tag_or_batch_are_changed_too,
+    rescheduling_mail_accepted_before_a_ceiling_was_set_makes_no_count_negative,
+    due_messages_of_a_tag_or_batch_are_cancelled_or_rescheduled_too,
     a_message_is_cancelled_or_delivered_and_never_both
 );
 
@@ -278,7 +279,7 @@ async fn a_due_message_that_is_rescheduled_counts_in_its_new_hour(engine: Engine
     world.until_status(other, "Sent").await;
 }
 
-async fn rescheduling_mail_accepted_before_a_ceiling_makes_no_count_negative(engine: Engine) {
+async fn rescheduling_mail_accepted_before_a_ceiling_was_set_makes_no_count_negative(engine: Engine) {
     let (outside, world) = start_suspended(engine);
     let _peer = outside.site("later.example", Script::new());
     let mut uncounted = Vec::new();
@@ -302,7 +303,7 @@ async fn rescheduling_mail_accepted_before_a_ceiling_makes_no_count_negative(eng
     assert_eq!(world.expanded(send().await).await["status"]["status"], "Held", "the count began below zero");
 }
 
-async fn due_messages_of_a_tag_or_batch_are_changed_too(engine: Engine) {
+async fn due_messages_of_a_tag_or_batch_are_cancelled_or_rescheduled_too(engine: Engine) {
     let (outside, world) = start_suspended(engine);
     let peer = outside.site("due.example", Script::new());
     let mut batch = batch_to((0..40).map(|number| format!("r{number}@due.example")));
@@ -342,7 +343,7 @@ async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
     batch["defaults"]["send_at"] = json!(due.to_rfc3339());
     let sent = call_ok(&world, BATCH, &batch).await;
     let ids: Vec<i64> = sent["results"].as_array().unwrap().iter().map(id_of).collect();
-    // One message is cancelled every 10 ms, from 200 ms before they are due.
+    // All messages are due at the same time. From 200 ms before it, one of them is cancelled every 10 ms.
     let mut cancel_calls = tokio::task::JoinSet::new();
     for (at, id) in ids.iter().copied().enumerate() {
         let (client, key) = (Client::new(&url), world.key.clone());

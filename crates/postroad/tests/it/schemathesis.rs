@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 
 use crate::world::{Engine, World};
 
-/// Groups of calls that an account or the operator makes.
+/// Groups of endpoints that account keys and operator keys may call.
 const ABOVE_SERVERS: &str = "/(account|accounts|account_keys|credentials|domains|ip_pools|servers|users)/";
 const BY_OPERATOR_ONLY: &str =
     "/accounts/|/ip_pools/(create|delete|add_address|remove_address|update_address)$";
-/// Calls that may remove what the others need: they come last.
+/// Endpoints that may remove what other calls need, and are therefore called last.
 const DESTRUCTIVE: &str =
     "/(accounts|servers)/(suspend|delete)$|/(account_keys|credentials)/(revoke|rotate)$";
 
-/// A run that takes longer than this hangs.
+/// A run that takes longer than this counts as hanging.
 const TIME_MAX: Duration = Duration::from_mins(5);
 
-/// Calls with one key: those whose path matches `include` and not `exclude`.
+/// Calls with one key, to the endpoints whose path matches `include` and not `exclude`.
 struct TestRun<'a> {
     header: &'a str,
     key: &'a str,
@@ -28,7 +28,7 @@ struct TestRun<'a> {
     exclude: &'a str,
 }
 
-/// The document, with short waits for events: they may be 30 s each.
+/// The OpenAPI document, with a low maximum of `wait_s`: polls of events could otherwise wait for 30 s each.
 fn document() -> Value {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
     let mut document: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
@@ -39,8 +39,8 @@ fn document() -> Value {
     document
 }
 
-/// Runs schemathesis with one key; fails with its report if there is a finding. Returns the number of operations that were
-/// tested.
+/// Runs schemathesis with one key; fails with its report if there is a finding. Returns the number of operations that
+/// were tested.
 fn run_schemathesis(world: &World, document: &Path, run: &TestRun<'_>) -> usize {
     let python = std::env::var_os(PYTHON_VARIABLE)
         .unwrap_or_else(|| panic!("{PYTHON_VARIABLE} is not set: run the tests with `cargo xtask test`"));
@@ -76,9 +76,9 @@ fn run_schemathesis(world: &World, document: &Path, run: &TestRun<'_>) -> usize 
     tested.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("nothing was tested:\n{report}"))
 }
 
-/// On PostgreSQL only, which refuses more values than SQLite: a run takes two minutes.
+/// On PostgreSQL only, because a run takes two minutes, and PostgreSQL refuses more values than SQLite does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn schemathesis_finds_nothing() {
+async fn schemathesis_finds_no_fault_in_any_endpoint() {
     let world = World::start(Engine::Postgres);
     let file = world.folder.path().join("openapi.json");
     let document = document();

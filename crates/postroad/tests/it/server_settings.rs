@@ -23,10 +23,10 @@ async fn server_events(world: &mut World) -> Vec<(EventKind, Value)> {
 
 both_engines!(
     settings_are_read_and_changed,
-    development_mode_holds_from_the_next_message_on,
-    an_exhausted_hourly_limit_is_reported_and_holds_the_rest,
+    development_mode_holds_mail_from_the_next_message_on,
+    an_exhausted_hourly_limit_is_reported_and_holds_further_messages,
     a_domain_is_reported_when_it_becomes_verified,
-    mistakes_are_reported_by_field_and_change_nothing
+    invalid_settings_are_reported_by_field_and_change_nothing
 );
 
 async fn settings_are_read_and_changed(world: World) {
@@ -57,7 +57,7 @@ async fn settings_are_read_and_changed(world: World) {
         (&changed["tracking"]["opens"], &changed["tracking"]["excluded_hosts"]),
         (&json!(true), &json!(["www.example.com"]))
     );
-    assert_eq!(changed["tracking"]["clicks"], before["tracking"]["clicks"], "it was not named");
+    assert_eq!(changed["tracking"]["clicks"], before["tracking"]["clicks"], "`clicks` was not given");
     assert_eq!(world.call(GET, &json!({})).await["data"], changed);
     let clearing = json!({"send_rate": "none", "hourly_limit": "none", "mode": null, "retention": {"bodies_days": "none"}});
     let cleared = update(&world, clearing).await;
@@ -70,7 +70,7 @@ async fn settings_are_read_and_changed(world: World) {
     assert!(cleared["updated_at"].as_str() > before["updated_at"].as_str(), "{cleared}");
 }
 
-async fn development_mode_holds_from_the_next_message_on(world: World) {
+async fn development_mode_holds_mail_from_the_next_message_on(world: World) {
     let mut world = world;
     let first = world.accepted_id(&good()).await;
     world.until_status(first, "Sent").await;
@@ -86,7 +86,7 @@ async fn development_mode_holds_from_the_next_message_on(world: World) {
     assert_eq!(data, json!({"status": "Held", "details": details, "reason": "development"}));
 }
 
-async fn an_exhausted_hourly_limit_is_reported_and_holds_the_rest(world: World) {
+async fn an_exhausted_hourly_limit_is_reported_and_holds_further_messages(world: World) {
     let mut world = world;
     update(&world, json!({"hourly_limit": 10})).await;
     // In one request, so that all are in the same hour.
@@ -124,14 +124,14 @@ async fn a_domain_is_reported_when_it_becomes_verified(world: World) {
         (events[0].0, &events[0].1["domain"]["name"]),
         (EventKind::DomainVerified, &json!("shop.example"))
     );
-    // The command also works while the service is stopped; the next start then reports the event.
+    // The command also works while the service is stopped.
     world.admin(&["domain", "set-verified", "shop.example", "--server", "dev", "--no"]);
     assert_eq!(world.admin(&["domain", "records", "shop.example"])["verified"], false);
     world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);
     assert_eq!(world.admin(&["domain", "records", "shop.example"])["verified"], true);
 }
 
-async fn mistakes_are_reported_by_field_and_change_nothing(world: World) {
+async fn invalid_settings_are_reported_by_field_and_change_nothing(world: World) {
     world.admin(&["server", "create", "other", "--account", "dev"]);
     assert_invalid(
             &world.call(UPDATE, &json!({

@@ -14,7 +14,7 @@ pub(crate) const PASSWORD: &str = "a road of seven posts";
 const OWNER_ADDRESS: [u8; 4] = [127, 0, 0, 1];
 const OTHER_ADDRESS: [u8; 4] = [127, 0, 0, 2];
 
-/// A browser at an address, with the cookie of its session.
+/// A browser at an IP address, with the cookie of its session.
 pub(crate) struct Visitor {
     client: Client,
     pub(crate) cookie: String,
@@ -26,7 +26,7 @@ impl Visitor {
         Self { client, cookie: String::new() }
     }
 
-    /// The same session at another address, as after its cookie was stolen.
+    /// The same session at another IP address, as after its cookie was stolen.
     fn with_stolen_cookie(&self, world: &World, address: [u8; 4]) -> Self {
         Self { cookie: self.cookie.clone(), ..Self::at(world, address) }
     }
@@ -97,16 +97,16 @@ async fn audit_entries(world: &World, prefix: &str) -> Vec<Value> {
 }
 
 both_engines!(
-    a_persons_own_changes_carry_the_address_they_came_from,
+    changes_that_a_person_makes_are_audited_with_the_ip_address_of_the_request,
     a_stolen_cookie_does_not_lock_the_owner_out,
-    failed_attempts_are_limited_by_address,
-    codes_of_the_app_and_recovery_codes_sign_in_once_each,
+    failed_sign_ins_are_limited_by_ip_address,
+    each_code_of_the_authenticator_app_and_each_recovery_code_signs_in_once,
     a_mailed_link_sets_a_new_password_once,
-    a_changed_password_and_the_sessions_form_end_sessions,
-    the_link_of_dev_signs_in_after_a_password_is_set
+    sessions_end_by_the_sessions_form_and_when_the_password_is_changed,
+    the_sign_in_link_of_dev_still_works_after_a_password_is_set
 );
 
-async fn a_persons_own_changes_carry_the_address_they_came_from(world: World) {
+async fn changes_that_a_person_makes_are_audited_with_the_ip_address_of_the_request(world: World) {
     let person = join(&world, "ann@example.com").await;
     let server = person.get("/").await.header("location").unwrap().to_owned();
     let mut other = person.with_stolen_cookie(&world, OTHER_ADDRESS);
@@ -153,7 +153,7 @@ async fn a_stolen_cookie_does_not_lock_the_owner_out(world: World) {
     assert_eq!(person.submit("/account/you/password", &change).await.status, 303);
 }
 
-async fn failed_attempts_are_limited_by_address(world: World) {
+async fn failed_sign_ins_are_limited_by_ip_address(world: World) {
     join(&world, "ann@example.com").await;
     let mut attacker = Visitor::at(&world, OTHER_ADDRESS);
     for _ in 0..10 {
@@ -172,7 +172,7 @@ async fn failed_attempts_are_limited_by_address(world: World) {
     assert!(reply.text().contains("too many attempts"), "{}", reply.text());
 }
 
-async fn codes_of_the_app_and_recovery_codes_sign_in_once_each(world: World) {
+async fn each_code_of_the_authenticator_app_and_each_recovery_code_signs_in_once(world: World) {
     let mut person = join(&world, "ann@example.com").await;
     let page = person.submit("/account/you/app", &[]).await.text();
     let secret = between(&page, "<span class=\"secret\" data-copy>", "<");
@@ -197,7 +197,7 @@ async fn codes_of_the_app_and_recovery_codes_sign_in_once_each(world: World) {
     assert!(person.get("/account/you").await.text().contains("9 recovery codes are left"));
 }
 
-/// The token in the newest mail to somebody.
+/// The token of the link in the newest mail to an address.
 async fn mailed_token(world: &World, to: &str) -> String {
     let caught = world.client.get(&format!("/dev/messages/wait?to={to}&timeout=30")).await.unwrap().json();
     let raw = world.client.get(&format!("/dev/messages/{}/raw", caught["id"])).await.unwrap();
@@ -221,7 +221,7 @@ async fn a_mailed_link_sets_a_new_password_once(world: World) {
     assert_eq!(short.status, 422);
     let new = [("token", token.as_str()), ("password", "a second road of posts")];
     assert_eq!(visitor.send("/reset_password", &new).await.status, 303);
-    assert!(visitor.is_signed_in().await && !person.is_signed_in().await, "the sessions before have ended");
+    assert!(visitor.is_signed_in().await && !person.is_signed_in().await, "earlier sessions have ended");
     let mut again = Visitor::at(&world, OWNER_ADDRESS);
     let reply = again.send("/reset_password", &new).await;
     assert!(reply.status == 422 && again.cookie.is_empty(), "{}", reply.text());
@@ -229,7 +229,7 @@ async fn a_mailed_link_sets_a_new_password_once(world: World) {
     assert_eq!(again.sign_in("ann@example.com", "a second road of posts").await.status, 303);
 }
 
-async fn a_changed_password_and_the_sessions_form_end_sessions(world: World) {
+async fn sessions_end_by_the_sessions_form_and_when_the_password_is_changed(world: World) {
     let mut person = join(&world, "ann@example.com").await;
     let mut others = Vec::new();
     for _ in 0..3 {
@@ -244,7 +244,7 @@ async fn a_changed_password_and_the_sessions_form_end_sessions(world: World) {
         }
         shown
     };
-    // The newest is the first in the list.
+    // The newest session is the first in the list.
     let id = between(&person.get("/account/you").await.text(), "name=\"id\" value=\"", "\"");
     assert_eq!(person.submit("/account/you/sessions", &[("id", &id)]).await.status, 303);
     assert_eq!(signed_in().await, [true, true, false]);
@@ -261,7 +261,7 @@ async fn a_changed_password_and_the_sessions_form_end_sessions(world: World) {
     assert!(!person.is_signed_in().await);
 }
 
-async fn the_link_of_dev_signs_in_after_a_password_is_set(world: World) {
+async fn the_sign_in_link_of_dev_still_works_after_a_password_is_set(world: World) {
     let link = ready_field(&world, "sign_in_url").strip_prefix(ready_field(&world, "url")).unwrap();
     let open = async || {
         let mut visitor = Visitor::at(&world, OWNER_ADDRESS);

@@ -1,4 +1,4 @@
-//! The SMTP relay from outside: the replies of docs/smtp.md, on both engines.
+//! SMTP submission from outside: the replies that docs/smtp.md lists, on both engines.
 
 use std::net::SocketAddr;
 
@@ -34,7 +34,7 @@ pub(crate) fn good_auth(world: &World) -> String {
     auth_plain(&world.key, world.daemon.ready()["api_secret"].as_str().unwrap())
 }
 
-/// Connects inside TLS and logs in.
+/// Connects with implicit TLS and authenticates.
 pub(crate) async fn log_in(world: &World) -> SmtpClient {
     let mut client = SmtpClient::connect_tls(tls_address(world)).await;
     assert_eq!(client.say(&good_auth(world)).await, "235 2.7.0 Authentication succeeded");
@@ -46,12 +46,12 @@ pub(crate) fn text(headers: &str) -> String {
 }
 
 both_engines!(
-    every_situation_has_its_reply,
+    each_success_and_refusal_has_the_documented_reply,
     acknowledged_messages_survive_kill_9,
-    a_key_without_rights_is_refused
+    a_key_that_may_not_send_from_here_is_refused
 );
 
-async fn every_situation_has_its_reply(world: World) {
+async fn each_success_and_refusal_has_the_documented_reply(world: World) {
     let mut client = SmtpClient::connect(starttls_address(&world)).await;
     let no_tls = "530 5.7.0 Must issue a STARTTLS command first";
     assert_eq!(client.say(&good_auth(&world)).await, no_tls);
@@ -105,7 +105,7 @@ async fn acknowledged_messages_survive_kill_9(world: World) {
     world.crash_and_restart();
     let mut client = log_in(&world).await;
     for (at, first) in replies.iter().enumerate() {
-        // The key was written in the transaction of its message: a repetition finds both.
+        // The idempotency key was written in the transaction of its message: a repetition finds both.
         let keyed = text(&format!("X-Idempotency-Key: order {at}\r\n"));
         assert_eq!(client.deliver(FROM, &TO, &keyed).await, *first);
     }
@@ -114,7 +114,7 @@ async fn acknowledged_messages_survive_kill_9(world: World) {
     assert_eq!(answer["data"]["code"], "IdempotencyConflict", "both entry points share the keys: {answer}");
 }
 
-async fn a_key_without_rights_is_refused(world: World) {
+async fn a_key_that_may_not_send_from_here_is_refused(world: World) {
     let read = world.admin(&["key", "create", "--server", "dev", "--scope", "read"]);
     let elsewhere = world.admin(&["key", "create", "--server", "dev", "--allow", "192.0.2.0/24"]);
     let revoked = world.admin(&["key", "create", "--server", "dev"]);
@@ -127,7 +127,7 @@ async fn a_key_without_rights_is_refused(world: World) {
 }
 
 #[tokio::test]
-async fn an_address_sends_without_auth_where_the_operator_allows_it() {
+async fn an_ip_address_sends_without_auth_if_a_credential_is_bound_to_it() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_SMTP_PLAIN_LISTEN", "127.0.0.1:0")]);
     let plain = address_of(world.daemon.ready(), "plain_port");
     let mut client = SmtpClient::connect(plain).await;
@@ -196,14 +196,14 @@ async fn dev_takes_its_ports_from_the_command_line_or_the_environment() {
     let ready = world.daemon.ready();
     assert_eq!(ready["smtp"]["host"], "127.0.0.1");
     SmtpClient::connect_starttls(address_of(ready, "extra_port")).await;
-    let taken = starttls_address(&world).port().to_string();
+    let port_in_use = starttls_address(&world).port().to_string();
     let data_dir = world.folder.path().join("other");
     let output = postroad_testkit::daemon::command(program(), &[])
-        .args(["dev", "--json", "--http-port", "0", "--smtp-port", &taken, "--data-dir"])
+        .args(["dev", "--json", "--http-port", "0", "--smtp-port", &port_in_use, "--data-dir"])
         .arg(data_dir)
         .output()
         .unwrap();
     let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
-    assert!(output_text.contains(&taken) && output_text.contains("--smtp-port 0"), "{output_text}");
+    assert!(output_text.contains(&port_in_use) && output_text.contains("--smtp-port 0"), "{output_text}");
 }

@@ -1,4 +1,4 @@
-//! Real mail clients with default settings: each sends through both TLS ports with both mechanisms.
+//! Real mail clients with default settings: each sends through both TLS ports with both AUTH mechanisms.
 
 use std::path::Path;
 use std::process::Command;
@@ -56,7 +56,7 @@ fn run_client(mut command: Command) {
     assert!(output.status.success(), "{program} failed:\n{output_text}");
 }
 
-/// Sends with the client through every listener by every mechanism, and checks the inbox.
+/// Sends with the client through every listener with every AUTH mechanism, and checks the dev inbox.
 async fn send_everywhere(client: fn(&ClientOptions<'_>) -> Command, subject: &str) {
     let world = World::start(Engine::Sqlite);
     let ready = world.daemon.ready();
@@ -95,7 +95,7 @@ async fn send_everywhere(client: fn(&ClientOptions<'_>) -> Command, subject: &st
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn swaks_sends() {
+async fn swaks_sends_through_every_listener_with_every_mechanism() {
     let client = |options: &ClientOptions<'_>| {
         let mut swaks = Command::new("swaks");
         let tls = if options.listener == "tls" { "--tls-on-connect" } else { "--tls" };
@@ -133,7 +133,7 @@ async fn swaks_sends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn python_smtplib_sends() {
+async fn python_smtplib_sends_through_every_listener_with_every_mechanism() {
     let client = |options: &ClientOptions<'_>| {
         let mut python = Command::new("python3");
         python.arg(script("smtplib_send.py")).args(options.arguments());
@@ -143,7 +143,7 @@ async fn python_smtplib_sends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodemailer_sends() {
+async fn nodemailer_sends_through_every_listener_with_every_mechanism() {
     let client = |options: &ClientOptions<'_>| {
         let mut node = Command::new("node");
         node.arg(script("nodemailer_send.js")).args(options.arguments());
@@ -153,7 +153,7 @@ async fn nodemailer_sends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn curl_and_smtplib_send_lines_that_end_with_lf() {
+async fn lines_that_curl_and_smtplib_send_with_a_bare_lf_are_delivered_with_crlf() {
     let world = World::start(Engine::Sqlite);
     let ready = world.daemon.ready();
     let ca_file = world.data_dir().join("dev-certificate.pem").to_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Many slow clients at once, and large messages: they use little memory and delay nobody.
+//! Many slow SMTP clients at once, and large messages: they use little memory and delay nobody.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ use crate::world::{Engine, World};
 
 const SLOW_SESSIONS: usize = 500;
 const FROM: &str = "shop@example.test";
-/// Maximum memory of the whole process. Measured in a debug build: 48 MiB before and 98 MiB with all sessions
+/// Maximum memory of the whole process. Measured in a debug build: 48 MiB without and 98 MiB with all sessions
 /// (docs/smtp.md).
 const PROCESS_MEMORY_KIB_MAX: u64 = 160 << 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_hundred_slow_sessions_do_not_stop_the_next_one() {
+async fn five_hundred_slow_sessions_do_not_delay_the_next_session() {
     let world = World::start(Engine::Sqlite);
     let before = memory_kib(&world, "VmRSS");
     let auth = auth_plain(&world.key, world.daemon.ready()["api_secret"].as_str().unwrap());
@@ -39,10 +39,10 @@ async fn five_hundred_slow_sessions_do_not_stop_the_next_one() {
     let reply = log_in(&world).await.deliver(FROM, &["ann@example.com"], &text("")).await;
     assert!(reply.starts_with("250 2.0.0 OK queued as "), "{reply}");
     let took = started.elapsed();
-    assert!(took < Duration::from_secs(5), "the next one took {took:?}");
+    assert!(took < Duration::from_secs(5), "the next session took {took:?}");
     let peak = memory_kib(&world, "VmHWM");
     eprintln!(
-        "{SLOW_SESSIONS} slow sessions: {before} KiB before, {peak} KiB at the peak; the next one took {took:?}"
+        "{SLOW_SESSIONS} slow sessions: {before} KiB before, {peak} KiB at the peak; the next session took {took:?}"
     );
     assert!(peak < PROCESS_MEMORY_KIB_MAX, "{peak} KiB");
     // The slow messages are not lost.
@@ -52,7 +52,7 @@ async fn five_hundred_slow_sessions_do_not_stop_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_largest_message_is_not_three_times_in_memory() {
+async fn the_largest_message_takes_less_than_three_times_its_size_in_memory() {
     let world = World::start(Engine::Sqlite);
     let mut client = log_in(&world).await;
     assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));

@@ -1,4 +1,4 @@
-//! Rendered values: by language and time zone, and values that no mail should have.
+//! Values in rendered templates: formats by language and time zone, `null`, and numbers that parsing would change.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use crate::templates::{by_template, call_ok, call_refused};
 use crate::world::{SEND, World, both_engines};
 
 both_engines!(
-    values_follow_the_language_and_the_zone,
+    values_are_formatted_by_the_language_and_the_time_zone,
     null_in_a_model_is_a_missing_variable,
-    numbers_that_would_change_are_refused_with_their_pointer
+    numbers_that_parsing_would_change_are_refused_with_their_pointer
 );
 
-async fn values_follow_the_language_and_the_zone(world: World) {
+async fn values_are_formatted_by_the_language_and_the_time_zone(world: World) {
     let body = |mark: &str| {
         let filters = [
             "at|date('long')",
@@ -49,7 +49,7 @@ async fn values_follow_the_language_and_the_zone(world: World) {
 
 type Expected = (Option<&'static str>, &'static str, [&'static str; 13]);
 
-/// Language, subject, and the lines of the body.
+/// Requested language, subject, and the lines of the body.
 const EXPECTED: [Expected; 4] = [
     (
         None,
@@ -154,7 +154,7 @@ async fn null_in_a_model_is_a_missing_variable(world: World) {
     );
 }
 
-async fn numbers_that_would_change_are_refused_with_their_pointer(world: World) {
+async fn numbers_that_parsing_would_change_are_refused_with_their_pointer(world: World) {
     let template =
         json!({"alias": "n", "name": "N", "publish": true, "subject": "{{ n }}", "plain_body": "x"});
     call_ok(&world, "create", template).await;

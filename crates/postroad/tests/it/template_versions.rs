@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use crate::templates::{by_template, call_ok, call_refused};
 use crate::world::{SEND, World, both_engines};
 
-/// Number of versions that are kept beside the published one and the one before it.
+/// Number of the newest versions that are kept, besides the published and the previously published one.
 const NEWEST_VERSIONS_KEPT: i64 = 30;
 
 both_engines!(
-    a_draft_is_not_sent_and_the_first_version_is_not_rolled_back,
+    a_draft_is_not_sent_and_the_first_version_cannot_be_rolled_back,
     a_template_is_sent_by_its_id,
-    a_change_of_an_older_version_is_refused,
+    an_update_with_an_old_if_version_is_refused,
     concurrent_changes_of_different_texts_are_all_kept,
     a_draft_of_a_layout_changes_no_mail,
-    thirty_versions_are_kept_with_the_published_and_the_previous_one,
+    the_published_version_and_the_one_published_before_are_kept_besides_the_newest_thirty,
     a_version_whose_layout_is_gone_is_not_published
 );
 
@@ -24,7 +24,7 @@ fn draft(alias: &str) -> Value {
     json!({"alias": alias, "name": alias, "subject": "First", "plain_body": "x"})
 }
 
-async fn a_draft_is_not_sent_and_the_first_version_is_not_rolled_back(world: World) {
+async fn a_draft_is_not_sent_and_the_first_version_cannot_be_rolled_back(world: World) {
     call_ok(&world, "create", draft("a")).await;
     let sent = world.call(SEND, &by_template(json!({"alias": "a"}))).await;
     assert_eq!(sent["data"]["code"], "TemplateNotPublished", "{sent}");
@@ -46,7 +46,7 @@ async fn a_template_is_sent_by_its_id(world: World) {
     assert_eq!(unknown["data"]["errors"][0]["pointer"], "/template", "{unknown}");
 }
 
-async fn a_change_of_an_older_version_is_refused(world: World) {
+async fn an_update_with_an_old_if_version_is_refused(world: World) {
     call_ok(&world, "create", draft("a")).await;
     let change = |if_version: i64, subject: &str| json!({"alias": "a", "if_version": if_version, "subject": subject, "name": subject});
     assert_eq!(call_ok(&world, "update", change(1, "Second")).await["version"], 2);
@@ -110,7 +110,7 @@ async fn a_draft_of_a_layout_changes_no_mail(world: World) {
     assert!(body().await.contains("second"), "published");
 }
 
-async fn thirty_versions_are_kept_with_the_published_and_the_previous_one(world: World) {
+async fn the_published_version_and_the_one_published_before_are_kept_besides_the_newest_thirty(world: World) {
     call_ok(&world, "create", draft("a")).await;
     let save = async |version: i64| {
         let saved =
@@ -165,7 +165,7 @@ async fn a_version_whose_layout_is_gone_is_not_published(world: World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_remembers_a_deleted_layout_does_not_publish_with_it() {
+async fn a_node_that_has_cached_a_deleted_layout_does_not_publish_a_template_with_it() {
     let database = Database::create();
     let url = database.url().to_owned();
     let one = World::start_on(Some(&url), Some(database), &[]);
@@ -178,9 +178,9 @@ async fn a_node_that_remembers_a_deleted_layout_does_not_publish_with_it() {
     assert_publishing_fails(&other).await;
 }
 
-/// The layout leaves the other node's cache a second before the template.
+/// In this test, the layout leaves the other node's cache a second before the template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_remembers_a_template_without_its_layout_reads_both_again() {
+async fn a_node_that_has_cached_a_template_but_not_its_deleted_layout_reads_the_template_again() {
     let database = Database::create();
     let url = database.url().to_owned();
     let one = World::start_on(Some(&url), Some(database), &[]);

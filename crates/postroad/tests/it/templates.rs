@@ -39,7 +39,7 @@ fn welcome() -> Value {
     })
 }
 
-/// A send by template.
+/// The body of a send/message request that uses a template.
 pub(crate) fn by_template(template: Value) -> Value {
     let mut message = json!({"to": ["ann@example.com"], "from": "Shop <shop@example.test>"});
     message["template"] = template;
@@ -52,14 +52,14 @@ both_engines!(
     mistakes_in_mjml_are_reported_with_line_and_column,
     mistakes_in_styles_are_reported_with_line_and_column,
     validate_reports_all_mistakes_together,
-    validate_tries_the_sample_in_every_language,
-    a_mail_by_template_has_its_texts_and_is_counted_for_it,
+    validate_renders_the_sample_model_in_every_language,
+    a_mail_has_the_texts_of_its_template_and_counts_for_the_template,
     an_idempotency_key_repeats_only_the_same_template_call,
-    templates_of_another_server_are_as_if_they_did_not_exist,
-    every_mail_is_wholly_of_one_version_while_versions_change,
+    templates_of_another_server_are_reported_as_unknown,
+    every_mail_has_the_texts_of_a_single_version_while_versions_change,
     a_layout_surrounds_the_bodies_and_styles_are_inlined,
     a_diff_shows_what_changes_in_the_mail,
-    inline_images_keep_their_name_over_smtp,
+    inline_images_of_a_template_keep_their_content_id_over_smtp,
     a_repeated_submission_is_answered_before_its_template_is_rendered,
     a_template_is_sent_by_smtp_with_its_model_as_the_body
 );
@@ -96,7 +96,7 @@ async fn a_template_is_made_shown_changed_and_deleted(world: World) {
         (&changed["version"], &changed["published_version"], &changed["state"]),
         (&json!(2), &json!(1), &json!("draft"))
     );
-    assert_eq!(changed["html_body"], made["html_body"], "what is left out stays");
+    assert_eq!(changed["html_body"], made["html_body"], "fields that are left out stay");
     assert_eq!(
         call_ok(&world, "get", json!({"id": id, "version": 1})).await["subject"],
         "Welcome, {{ name }}"
@@ -105,7 +105,7 @@ async fn a_template_is_made_shown_changed_and_deleted(world: World) {
     assert_eq!(
         (&renamed["alias"], &renamed["version"]),
         (&json!("hello"), &json!(2)),
-        "names make no version"
+        "a new name makes no new version"
     );
 
     let listed = call_ok(&world, "list", json!({})).await;
@@ -200,7 +200,7 @@ async fn mistakes_in_styles_are_reported_with_line_and_column(world: World) {
     assert_eq!(call_ok(&world, "validate", own).await["valid"], true);
 }
 
-async fn validate_tries_the_sample_in_every_language(world: World) {
+async fn validate_renders_the_sample_model_in_every_language(world: World) {
     let body = json!({
         "subject": "Hello {{ name }}", "html_body": "<p>{{ total }}</p>",
         "locales": {
@@ -270,14 +270,14 @@ async fn validate_reports_all_mistakes_together(world: World) {
                 "the sample model has no variable `total`",
             ]
         ),
-        "not repeated for the plain text, which is generated from the HTML"
+        "missing variables are not reported again for the plain text, which is generated from the HTML"
     );
     let mut sampled = texts;
     sampled["sample_model"] = json!({"name": "Ann", "user": {"first": "A", "last": "B"}, "total": 1});
     assert_eq!(call_ok(&world, "validate", sampled).await["valid"], true);
 }
 
-async fn a_mail_by_template_has_its_texts_and_is_counted_for_it(world: World) {
+async fn a_mail_has_the_texts_of_its_template_and_counts_for_the_template(world: World) {
     call_ok(&world, "create", welcome()).await;
     let call = by_template(
         json!({"alias": "welcome", "model": {"name": "Ann <b>", "total": 9.5}, "locale": "de-AT"}),
@@ -341,7 +341,7 @@ async fn an_idempotency_key_repeats_only_the_same_template_call(world: World) {
     assert_eq!(world.call(SEND, &call).await["data"]["code"], "IdempotencyConflict");
 }
 
-async fn templates_of_another_server_are_as_if_they_did_not_exist(world: World) {
+async fn templates_of_another_server_are_reported_as_unknown(world: World) {
     let id = call_ok(&world, "create", welcome()).await["id"].clone();
     world.admin(&["account", "create", "other"]);
     world.admin(&["server", "create", "other", "--account", "other"]);
@@ -362,7 +362,7 @@ async fn templates_of_another_server_are_as_if_they_did_not_exist(world: World) 
     assert_eq!(world.call_as(&read, "/api/v1/templates/get", &json!({"id": id})).await["status"], "success");
 }
 
-async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World) {
+async fn every_mail_has_the_texts_of_a_single_version_while_versions_change(world: World) {
     let body = |mark: &str| json!({"subject": format!("{mark} {{{{ n }}}}"), "html_body": format!("<p>{mark} {{{{ n }}}}</p>")});
     let mut first = body("one");
     first
@@ -384,8 +384,8 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
         }
         ids
     };
-    // After each change this task sends one message, while other sends go on.
-    let change = async {
+    // Publishes and rolls back in turn, and sends one message after each. Other sends go on meanwhile.
+    let alternate_versions = async {
         let mut ids = Vec::new();
         for _ in 0..6 {
             for (action, mark) in [("publish", "two 0"), ("rollback", "one 0")] {
@@ -398,9 +398,9 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
         }
         ids
     };
-    let (ids, more, between) = tokio::join!(send(30), send(30), change);
+    let (ids, more, after_changes) = tokio::join!(send(30), send(30), alternate_versions);
     let mut marks = BTreeMap::new();
-    for id in ids.into_iter().chain(more).chain(between) {
+    for id in ids.into_iter().chain(more).chain(after_changes) {
         let message = world.expanded(id).await;
         let mark = message["details"]["subject"].as_str().unwrap().split(' ').next().unwrap().to_owned();
         *marks.entry(mark.clone()).or_insert(0) += 1;
@@ -437,9 +437,9 @@ async fn a_layout_surrounds_the_bodies_and_styles_are_inlined(world: World) {
         (&json!("company"), &json!("layout/html_body")),
         "{missing}"
     );
-    let no_place =
+    let without_content =
         call_refused(&world, "create", json!({"name": "x", "type": "layout", "html_body": "<p>x</p>"})).await;
-    assert_eq!(no_place["code"], "TemplateInvalid");
+    assert_eq!(without_content["code"], "TemplateInvalid");
 
     let mjml = json!({"name": "J", "alias": "j", "format": "mjml", "subject": "x", "publish": true,
             "html_body": "<mjml><mj-body>{% for i in items %}<mj-section><mj-column><mj-text>Hi {{ i }}</mj-text></mj-column></mj-section>{% endfor %}</mj-body></mjml>"});
@@ -472,7 +472,7 @@ async fn a_diff_shows_what_changes_in_the_mail(world: World) {
     );
 }
 
-async fn inline_images_keep_their_name_over_smtp(world: World) {
+async fn inline_images_of_a_template_keep_their_content_id_over_smtp(world: World) {
     let html = "<p>{{ name }} <img src=\"cid:logo@shop\"></p>";
     call_ok(
         &world,
@@ -509,7 +509,7 @@ async fn a_repeated_submission_is_answered_before_its_template_is_rendered(world
     assert_eq!(
         client.deliver(FROM, &["ann@example.com"], &message).await,
         first,
-        "the template is gone, the answer is not"
+        "the reply is the first one, although the template is gone"
     );
     let other = client.deliver(FROM, &["ann@example.com"], &message.replace("once", "twice")).await;
     assert!(other.starts_with("550 5.6.0 There is no template"), "{other}");
@@ -591,5 +591,5 @@ async fn a_version_that_one_node_rolls_back_is_used_on_the_other_within_three_se
         if subject == "first" { Ok(()) } else { Err(format!("the other node still sends {subject:?}")) }
     })
     .await;
-    assert_eq!(subject().await, "first", "and keeps to it");
+    assert_eq!(subject().await, "first", "the other node keeps sending the first version");
 }

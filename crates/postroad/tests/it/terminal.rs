@@ -1,4 +1,4 @@
-//! Untrusted text on the operator's terminal, and errors for scripts.
+//! The command line's output: untrusted text on the terminal, errors as JSON, shell completions and the manual page.
 
 use std::process::Output;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::world::{World, both_engines, program};
 
-/// Clears the screen, changes the colour (8-bit), rings, deletes, and writes from right to left.
+/// Clears the screen, changes the colour (by the 8-bit CSI), rings the bell, deletes, and turns text right to left.
 pub(crate) const ESCAPES: &str = "\u{1b}[2J\u{9b}31m\u{7}\u{7f}\u{202e}";
 
 fn run(args: &[&str]) -> Output {
@@ -76,7 +76,7 @@ fn a_bounce_cannot_send_escapes_to_the_terminal() {
 
 both_engines!(
     a_suppression_cannot_send_escapes_to_the_terminal,
-    an_exported_list_has_no_formulas_and_reads_back_the_same
+    an_exported_suppression_list_has_no_formulas_and_is_imported_unchanged
 );
 
 async fn a_suppression_cannot_send_escapes_to_the_terminal(world: World) {
@@ -94,7 +94,7 @@ async fn a_suppression_cannot_send_escapes_to_the_terminal(world: World) {
     assert!(listed[0]["details"].as_str().unwrap().contains('\u{202e}'), "{listed}");
 }
 
-async fn an_exported_list_has_no_formulas_and_reads_back_the_same(world: World) {
+async fn an_exported_suppression_list_has_no_formulas_and_is_imported_unchanged(world: World) {
     let addresses =
         ["=cmd@example.com", "+1@example.com", "-x@example.com", "'=y@example.com", "plain@example.com"];
     let items: Vec<Value> =
@@ -123,7 +123,7 @@ async fn an_exported_list_has_no_formulas_and_reads_back_the_same(world: World) 
 }
 
 #[test]
-fn errors_of_commands_with_json_are_json() {
+fn commands_with_the_option_json_report_errors_as_json() {
     let folder = TempDir::new().unwrap();
     let data_dir = folder.path().to_str().unwrap();
     let cases: [&[&str]; 8] = [
@@ -145,11 +145,11 @@ fn errors_of_commands_with_json_are_json() {
         assert!(parsed["error"].as_str().is_some_and(|text| text.len() > 10), "{args:?}: {error}");
     }
     let help = run(&["admin", "--json", "--help"]);
-    assert!(help.status.success() && text(&help.stdout).contains("Usage:"), "help stays for people");
+    assert!(help.status.success() && text(&help.stdout).contains("Usage:"), "help stays plain text");
 }
 
 #[test]
-fn shells_complete_every_command_and_the_manual_names_it() {
+fn shell_completions_and_the_manual_page_contain_the_commands() {
     let run_successfully = |arguments: &[&str]| {
         let output =
             std::process::Command::new(program()).args(arguments).output().expect("the program runs");

@@ -1,4 +1,4 @@
-//! Test mode: validated, stored, marked, never queued.
+//! Test mode: messages are validated, stored and marked as tests, but never queued.
 
 use serde_json::json;
 

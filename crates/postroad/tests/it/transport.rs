@@ -1,4 +1,4 @@
-//! HTTPS, redirects, maintenance, methods, forms, health.
+//! Transport of the HTTP API: HTTPS, redirects, methods, forms, request ids and maintenance.
 
 use postroad_testkit::http::{Client, Reply};
 use postroad_testkit::{Daemon, TestCertificate, daemon, eventually};
@@ -10,14 +10,14 @@ use crate::world::{
 };
 
 both_engines!(
-    get_put_and_patch_are_taken_like_post,
-    the_form_field_params_holds_the_json,
-    request_ids_are_returned,
+    get_put_and_patch_requests_are_accepted_like_post,
+    the_json_may_be_in_a_form_field_or_query_parameter_named_params,
+    valid_request_ids_are_returned,
     maintenance_closes_the_api_until_it_is_over,
     the_openapi_document_is_served
 );
 
-async fn get_put_and_patch_are_taken_like_post(world: World) {
+async fn get_put_and_patch_requests_are_accepted_like_post(world: World) {
     for method in ["GET", "PUT", "PATCH", "POST"] {
         let json = [("Content-Type", "application/json")];
         let sent = envelope(&world.request(method, SEND, &json, good().to_string()).await);
@@ -31,7 +31,7 @@ async fn get_put_and_patch_are_taken_like_post(world: World) {
     }
 }
 
-async fn the_form_field_params_holds_the_json(world: World) {
+async fn the_json_may_be_in_a_form_field_or_query_parameter_named_params(world: World) {
     let encoded = good().to_string().bytes().map(|b| format!("%{b:02X}")).collect::<Vec<_>>().concat();
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let sent = envelope(&world.request("POST", SEND, &form, format!("a=b&params={encoded}")).await);
@@ -47,7 +47,7 @@ async fn the_form_field_params_holds_the_json(world: World) {
     assert_eq!(envelope(&world.request("POST", SEND, &[], good().to_string()).await)["status"], "success");
 }
 
-async fn request_ids_are_returned(world: World) {
+async fn valid_request_ids_are_returned(world: World) {
     let reply = world.request("POST", SEND, &[("X-Request-Id", "my-id_1.2")], good().to_string()).await;
     assert_eq!(reply.header("x-request-id"), Some("my-id_1.2"));
     let reply = world.request("POST", SEND, &[("X-Request-Id", "has spaces")], good().to_string()).await;
@@ -128,7 +128,7 @@ impl HttpsService {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn https_serves_and_public_http_redirects() {
+async fn https_requests_are_served_and_public_http_requests_are_redirected() {
     let service = HttpsService::start();
     service.admin(&["account", "create", "a"]);
     service.admin(&["server", "create", "s", "--account", "a"]);

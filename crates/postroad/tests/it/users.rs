@@ -9,7 +9,7 @@ use crate::world::{World, both_engines, envelope, program};
 const ACCOUNT: &str = "X-Account-API-Key";
 const OPERATOR: &str = "X-Operator-API-Key";
 
-/// Calls with the account's key or the operator's, as `header` names it.
+/// Calls with the key that `header` names: the account's or the operator's.
 async fn call(world: &World, header: &str, name: &str, body: &Value) -> Value {
     let field = if header == ACCOUNT { "account_api_key" } else { "operator_api_key" };
     let key = world.daemon.ready()[field].as_str().expect("the ready line has it").to_owned();
@@ -31,9 +31,9 @@ both_engines!(
     people_are_invited_by_mail_changed_and_removed,
     inviting_again_with_the_same_idempotency_key_sends_no_second_mail,
     concurrent_invitations_with_one_idempotency_key_send_one_mail_with_a_link_that_works,
-    invitations_report_how_many_are_left,
+    invitations_report_how_many_more_are_allowed,
     an_invitation_does_not_reveal_people_of_another_account,
-    people_are_listed_by_address_and_role,
+    people_are_listed_by_email_address_and_role,
     the_command_line_manages_people,
     the_command_line_invites_people
 );
@@ -62,7 +62,7 @@ async fn inviting_again_with_the_same_idempotency_key_sends_no_second_mail(world
     world.client.get("/dev/messages/wait?to=carl@customer.example&timeout=30").await.unwrap();
     world.client.get("/dev/messages/wait?to=bob@customer.example&timeout=30").await.unwrap();
     assert_eq!(count_mails_to(&world, "bob@customer.example").await, 1);
-    // The operator's answer has the link, once.
+    // The answer to the operator has the link, but only the first time.
     let account = call(&world, ACCOUNT, "account/get", &json!({})).await["data"]["id"].clone();
     let request =
         json!({"email": "dora@customer.example", "account": account, "mail": false, "idempotency_key": "k3"});
@@ -70,7 +70,7 @@ async fn inviting_again_with_the_same_idempotency_key_sends_no_second_mail(world
     let again = call(&world, OPERATOR, "users/invite", &request).await;
     assert!(first["data"]["link"].is_string() && again["data"]["link"].is_null(), "{first} {again}");
     let log = call(&world, ACCOUNT, "account/audit", &json!({"operation": "users/invite"})).await;
-    assert_eq!(log["data"]["items"].as_array().unwrap().len(), 3, "none for a repetition: {log}");
+    assert_eq!(log["data"]["items"].as_array().unwrap().len(), 3, "a repetition makes no entry: {log}");
     // After the invitation was revoked, a repetition cannot return it.
     let id = json!({ "id": first["data"]["id"], "account": account });
     assert_eq!(outcome(&call(&world, OPERATOR, "users/uninvite", &id).await), "success");
@@ -105,7 +105,7 @@ async fn concurrent_invitations_with_one_idempotency_key_send_one_mail_with_a_li
     );
 }
 
-async fn invitations_report_how_many_are_left(world: World) {
+async fn invitations_report_how_many_more_are_allowed(world: World) {
     let key = world.daemon.ready()["account_api_key"].as_str().unwrap().to_owned();
     let invite = async |header: &str, key: &str, body: &Value| {
         let body = body.to_string();
@@ -134,7 +134,7 @@ async fn an_invitation_does_not_reveal_people_of_another_account(world: World) {
         call(&world, OPERATOR, "accounts/create", &json!({"name": "other"})).await["data"]["id"].clone();
     let key = call(&world, OPERATOR, "account_keys/create", &json!({"account": other, "name": "k"})).await;
     let key = (ACCOUNT, key["data"]["api_key"].as_str().unwrap());
-    // dev@example.test is a person of the account `dev`, nobody@example.test is nobody.
+    // dev@example.test is a person of the account `dev`, nobody@example.test is unknown.
     let mut answers = Vec::new();
     for email in ["dev@example.test", "nobody@example.test"] {
         let answer = call_with(&world, key, "users/invite", &json!({ "email": email })).await;
@@ -143,7 +143,7 @@ async fn an_invitation_does_not_reveal_people_of_another_account(world: World) {
             assert!(data.remove(own).is_some(), "{answer}");
         }
         answers.push((answer["status"].clone(), answer["flags"].clone(), data));
-        // Both get the mail.
+        // Both addresses get the mail.
         let path = format!("/dev/messages/wait?to={email}&timeout=30");
         assert_eq!(world.client.get(&path).await.unwrap().json()["subject"], "Invitation");
     }
@@ -153,7 +153,7 @@ async fn an_invitation_does_not_reveal_people_of_another_account(world: World) {
     assert_eq!(refused["data"]["errors"][0]["pointer"], "/mail", "{refused}");
 }
 
-async fn people_are_listed_by_address_and_role(world: World) {
+async fn people_are_listed_by_email_address_and_role(world: World) {
     for (name, role) in [("anna", "admin"), ("bob", "member"), ("carl", "member")] {
         let email = format!("{name}@customer.example");
         world.admin(&["user", "create", &email, "--account", "dev", "--role", role]);
@@ -317,13 +317,13 @@ async fn the_command_line_manages_people(world: World) {
         assert!(!success && err.contains(part), "{arguments:?}: {err}");
     }
     assert_eq!(world.admin(&["user", "remove", "anna@example.com"])["email"], "anna@example.com");
-    // The key that seals secrets is for the service alone.
+    // Only the service's user may read the key that seals secrets.
     let key = world.data_dir().join("secrets.key");
     assert_eq!(key.metadata().expect("made at the first start").permissions().mode() & 0o777, 0o600);
 }
 
 #[tokio::test]
-async fn a_link_to_a_missing_key_is_not_replaced_by_a_new_key() {
+async fn a_symbolic_link_to_a_missing_key_file_is_not_replaced_by_a_new_key() {
     let folder = tempfile::TempDir::new().expect("a folder");
     let data = folder.path().join("data");
     std::fs::create_dir(&data).expect("a folder");

@@ -1,4 +1,4 @@
-//! Running `postroad dev` on a fresh data folder and database, with helper functions.
+//! Runs `postroad dev` on a fresh data folder and database; most tests begin with [`World::start`].
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,8 +16,8 @@ use postroad_testkit::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Makes `name::sqlite` and `name::postgres` of each `async fn name(world: World)`, or `(engine: Engine)` for scenarios
-/// that set up more than a world.
+/// Makes the tests `name::sqlite` and `name::postgres` of each scenario `async fn name(world: World)`. A scenario
+/// `async fn name(engine: Engine)` starts the world itself.
 macro_rules! both_engines {
     ($($name:ident),+ $(,)?) => {$(
         mod $name {
@@ -80,7 +80,7 @@ pub(crate) const RAW: &str = "/api/v1/send/raw";
 pub(crate) const MESSAGE: &str = "/api/v1/messages/message";
 pub(crate) const DELIVERIES: &str = "/api/v1/messages/deliveries";
 
-/// The program to test. `POSTROAD_TEST_PROGRAM` names another build, such as an optimised one, whose speed is tested.
+/// The program to test. `POSTROAD_TEST_PROGRAM` names another build, such as an optimised one for tests of speed.
 pub(crate) fn program() -> &'static Path {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         let other = std::env::var_os("POSTROAD_TEST_PROGRAM");
@@ -110,7 +110,7 @@ impl World {
         Self::start_with(engine, &[])
     }
 
-    /// Starts on copies of the data folder and database of a first start.
+    /// Starts on copies of a data folder and database that an earlier start has set up.
     pub(crate) fn start_with(engine: Engine, envs: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
         let database = first_start(engine).copy_to(&folder.path().join("data"));
@@ -125,7 +125,7 @@ impl World {
         Self::start_on(url.as_deref(), database, envs)
     }
 
-    /// Starts in a new data folder, on the database at `url`, or on SQLite without one.
+    /// Starts in a new data folder, on the database at `url`, or on SQLite if that is `None`.
     pub(crate) fn start_on(url: Option<&str>, database: Option<Database>, envs: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
         Self::start_in(folder, url, database, envs)
@@ -196,7 +196,7 @@ impl World {
         }
     }
 
-    /// Refuses outcomes of attempts of one message, as if its rows were damaged.
+    /// Makes the database refuse outcomes of one message's attempts, as if the message's rows were damaged.
     pub(crate) fn refuse_outcomes_of(&self, message: i64) {
         match &self.database {
             Some(database) => database.refuse_outcomes_of(message),
@@ -263,14 +263,14 @@ impl World {
         self.client.request(method, path, &all, body.into()).await.expect("the server answers")
     }
 
-    /// Sends and returns the `data` of the success.
+    /// Sends a message; returns the `data` of the answer, which must be a success.
     pub(crate) async fn accepted(&self, body: &Value) -> Value {
         let answer = self.call(SEND, body).await;
         assert_eq!(answer["status"], "success", "{answer}");
         answer["data"].clone()
     }
 
-    /// Sends and returns the id of the first message.
+    /// Like `accepted`; returns the id of the first message.
     pub(crate) async fn accepted_id(&self, body: &Value) -> i64 {
         let data = self.accepted(body).await;
         let messages = data["messages"].as_object().expect("a map");
@@ -353,7 +353,7 @@ impl World {
         Store::open(settings, role, clock).await.expect("the store is free")
     }
 
-    /// `postroad admin … --json` beside the running server.
+    /// `postroad admin … --json` beside the running service.
     pub(crate) fn admin(&self, args: &[&str]) -> Value {
         let (success, out, err) = self.admin_output(args);
         assert!(success, "postroad admin {args:?}: {err}");
@@ -364,12 +364,12 @@ impl World {
         self.command_output("admin", args)
     }
 
-    /// `postroad audit … --json` beside the running server.
+    /// `postroad audit … --json` beside the running service.
     pub(crate) fn audit_output(&self, args: &[&str]) -> (bool, String, String) {
         self.command_output("audit", args)
     }
 
-    /// `postroad queue … --json` beside the running server.
+    /// `postroad queue … --json` beside the running service.
     pub(crate) fn queue(&self, args: &[&str]) -> Value {
         let (success, out, err) = self.command_output("queue", args);
         assert!(success, "postroad queue {args:?}: {err}");
@@ -390,7 +390,7 @@ impl World {
         self.queue(&["resume", "domain:nobody.invalid"]);
     }
 
-    /// `postroad COMMAND … --json` beside the running server.
+    /// `postroad COMMAND … --json` beside the running service.
     pub(crate) fn command_output(&self, command: &str, args: &[&str]) -> (bool, String, String) {
         let envs: Vec<(&str, &str)> = self.envs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let output = daemon::command(program(), &envs)
@@ -407,7 +407,7 @@ impl World {
         )
     }
 
-    /// Creates a key of the dev server; returns its id and text.
+    /// Creates a key of the server `dev`; returns its id and the key itself.
     pub(crate) fn new_key(&self, args: &[&str]) -> (i64, String) {
         let mut all = vec!["key", "create", "--server", "dev"];
         all.extend_from_slice(args);
@@ -441,7 +441,7 @@ fn connect(daemon: &Daemon) -> (Client, String) {
     (Client::new(&text("url")), text("api_key"))
 }
 
-/// The envelope of an answer that must be HTTP 200, checked.
+/// Like `checked_envelope`, of an answer that must have the HTTP status 200.
 pub(crate) fn envelope(reply: &Reply) -> Value {
     assert_eq!(reply.status, 200, "{}", reply.text());
     checked_envelope(reply)
@@ -458,7 +458,7 @@ pub(crate) fn checked_envelope(reply: &Reply) -> Value {
     answer
 }
 
-/// A valid send.
+/// A valid body of send/message.
 pub(crate) fn good() -> Value {
     json!({
         "to": ["someone@example.com"],
@@ -468,7 +468,7 @@ pub(crate) fn good() -> Value {
     })
 }
 
-/// `good` with some fields replaced.
+/// `good` with some fields replaced or added.
 pub(crate) fn good_but(fields: Value) -> Value {
     let mut body = good();
     let Value::Object(fields) = fields else { panic!("fields are an object") };

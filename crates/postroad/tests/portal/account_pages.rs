@@ -1,4 +1,4 @@
-//! Pages of an account: its people, usage, ceilings, and its first message.
+//! Pages of an account: its people, usage and ceilings. Also the first message of a server.
 
 use postroad_testkit::eventually;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::roles::{call, join};
 use crate::service::{DevService, hidden_field, pictures, server_of};
 
 #[tokio::test]
-async fn a_person_is_renamed_signed_out_and_gets_a_reset_link() {
+async fn the_operator_renames_and_signs_out_a_person_creates_a_reset_link_and_grants_operator_rights() {
     let service = DevService::start();
     let cookie = service.sign_in().await;
     let (id, session) = join(&service, "bob", "member").await;
@@ -26,7 +26,7 @@ async fn a_person_is_renamed_signed_out_and_gets_a_reset_link() {
     browser.until_text("Pass this link on").await;
     let link = browser.text(".secret").await;
     assert!(link.contains("/reset_password?token="), "{link}");
-    // He becomes an operator, and stops being one.
+    // Bob becomes an operator, and stops being one.
     let path = format!("/account/people/{id}");
     for (operator, is_one) in [("&operator=1", true), ("", false)] {
         let version = hidden_field(&service.get(&path, &cookie).await.text(), "version");
@@ -36,8 +36,8 @@ async fn a_person_is_renamed_signed_out_and_gets_a_reset_link() {
         assert_eq!(page.contains("value=\"1\" checked> Operator"), is_one, "{page}");
     }
     let refused = service.submit(&format!("{path}/disable_app"), &cookie, "").await;
-    assert_eq!(refused.status, 422, "he has none");
-    // An admin gives nobody the operator's right.
+    assert_eq!(refused.status, 422, "Bob has no authenticator app");
+    // An admin can give nobody the operator's right or a reset link.
     let (_, admin) = join(&service, "admin", "admin").await;
     let form = "name=Rob&has_operator=1&operator=1";
     assert_eq!(service.submit(&path, &admin, form).await.status, 422);
@@ -154,7 +154,7 @@ async fn the_account_page_shows_the_messages_of_the_month_by_server() {
     let page = service.get("/account", &cookie).await.text();
     assert_eq!(row(&page, "Quiet"), Some(vec!["0".into(), "0".into()]), "{page}");
     assert!(page.contains("All servers") && page.contains("<strong>2</strong>"), "{page}");
-    // If a new name is refused, the page still shows its table.
+    // If a new account name is refused, the page still shows the table of messages.
     let refused = service.submit("/account", &cookie, "name=").await;
     assert!(refused.status == 422 && refused.text().contains("Messages this month"), "{}", refused.text());
 

@@ -27,7 +27,7 @@ async fn figures_are_filtered_by_what_a_person_clicks() {
     browser.click(".chip a").await;
     browser.until_text("reset").await;
     assert_eq!(browser.text(".figure .value").await, "3");
-    // The form does the same, and keeps what was typed.
+    // The form sets the same filters, and keeps what was typed.
     browser.click(".more summary").await;
     browser.fill("input[name=tag]", "reset, other").await;
     browser.fill("input[name=zone]", "Europe/Berlin").await;
@@ -111,7 +111,7 @@ async fn a_tag_with_a_comma_can_be_clicked_and_recipient_domains_are_exported() 
     browser.until_text("news, weekly").await;
     browser.click("table.rows a[href*='weekly']").await;
     browser.until(".chip").await;
-    assert_eq!(browser.text(".figure .value").await, "1", "only its messages");
+    assert_eq!(browser.text(".figure .value").await, "1", "only the messages with this tag");
     assert!(browser.page_text().await.contains("Time to deliver, 90 %"));
     let csv = get_csv(&service, &page, &service.sign_in().await, "by=recipient_domain").await;
     assert!(csv.starts_with("recipient_domain,accepted"), "{csv}");

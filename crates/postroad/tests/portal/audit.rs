@@ -63,7 +63,7 @@ async fn the_audit_log_names_people_keys_and_objects(service: DevService) {
     browser.click(&format!("a[href='{staging}/domains/store.example']")).await;
     browser.until_text("_domainkey.store.example").await;
 
-    // The entry of her acceptance names Anna, although she had no id before it.
+    // The entry of the accepted invitation names Anna, although she had no id before she accepted it.
     assert!(!page.contains("removed since"), "{page}");
     assert_eq!(page.matches("<small>person/accept_invitation</small>").count(), 1, "{page}");
 
@@ -85,7 +85,7 @@ async fn the_audit_log_names_people_keys_and_objects(service: DevService) {
 }
 
 #[tokio::test]
-async fn the_audit_log_is_filtered_and_exported_as_lines_of_json() {
+async fn the_audit_log_is_filtered_and_exported_as_json_lines() {
     let service = DevService::start();
     let operator = service.sign_in().await;
     let (_, anna) = join(&service, "anna", "admin").await;
@@ -124,7 +124,7 @@ async fn the_audit_log_is_filtered_and_exported_as_lines_of_json() {
     browser.open(&service.url_of("/account/audit?actor=user&since=2026-01-01")).await;
     browser.until_text("server staging").await;
     browser.screenshot(&pictures().join("audit-filtered.png")).await;
-    // The installation's own log: what belongs to no account.
+    // The installation's own log has the entries that belong to no account.
     let pool = json!({ "name": "bulk", "shared": true });
     call(&service, "x-operator-api-key", &service.ready("operator_api_key"), "ip_pools/create", &pool).await;
     browser.open(&service.url_of("/operator/audit?subject=ip_pool")).await;

@@ -1,4 +1,5 @@
-//! Cancels queued and delayed messages: one on its page, or the ticked ones of a list; never one that is being sent.
+//! Cancels queued and delayed messages: one on its page, or the ticked ones of a list. A message that is being sent is
+//! not cancelled.
 
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use postroad_testkit::{Database, SmtpPeer, eventually};
@@ -35,7 +36,7 @@ async fn delayed_messages_are_cancelled(database: Option<Database>) {
     browser.open(&format!("{list}/{}", delayed[0])).await;
     browser.screenshot(&pictures().join("message-delayed.png")).await;
     browser.click("button[value=cancel_queued]").await;
-    browser.accept_question().await;
+    browser.accept_confirmation().await;
     browser.until_text("Cancelled: it will not be sent.").await;
     service.until_status(delayed[0], "Cancelled").await;
     assert!(!browser.has("button[value=cancel_queued]").await, "it does not wait any more");
@@ -65,7 +66,7 @@ async fn delayed_messages_are_cancelled(database: Option<Database>) {
     service.until_status(delayed[3], "SoftFail").await;
 
     let log = service.get("/account/audit", &cookie).await.text();
-    assert_eq!(log.matches("messages/cancel<").count(), 3, "one entry for each: {log}");
+    assert_eq!(log.matches("messages/cancel<").count(), 3, "one entry for each cancelled message: {log}");
     assert_eq!(browser.console().await, [""; 0]);
 }
 
@@ -80,7 +81,7 @@ async fn a_message_that_is_being_sent_is_not_cancelled_on_postgres() {
 }
 
 async fn a_message_that_is_being_sent_is_not_cancelled(database: Option<Database>) {
-    // The receiver has the whole message, and does not answer.
+    // The receiving server has the whole message, and does not reply.
     let peer = SmtpPeer::start(Script::new().on(Stage::Message, Answer::stall()));
     let service = start_with_smarthost(&peer, database);
     let id = service.send(json!({ "subject": "On its way" })).await;

@@ -54,14 +54,14 @@ fn session_cookie(reply: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn forms_are_refused_from_other_origins_without_a_token_and_with_another_sessions_token() {
+async fn a_form_is_refused_if_its_origin_is_foreign_or_its_token_is_missing_or_of_another_session() {
     let service = SetUpService::start().await;
     let other_cookie = service.sign_in().await;
     let token = form_token(&service.get("/servers").await);
     let headers = [("cookie", other_cookie.as_str())];
-    let others = service.client.request(Method::GET, "/servers", &headers, Bytes::new()).await.unwrap();
-    let others_token = form_token(&others);
-    assert_ne!(token, others_token);
+    let other_page = service.client.request(Method::GET, "/servers", &headers, Bytes::new()).await.unwrap();
+    let other_token = form_token(&other_page);
+    assert_ne!(token, other_token);
     let before = service.get("/account/audit").await.text();
     let (own_origin, cookie) = (service.url.as_str(), service.cookie.as_str());
     for (kind, route, fields, access) in ROUTES {
@@ -76,7 +76,10 @@ async fn forms_are_refused_from_other_origins_without_a_token_and_with_another_s
             (vec![("cookie", cookie)], "no origin"),
             (vec![("cookie", cookie), ("origin", "null")], "the origin of a sandbox"),
             (vec![("cookie", cookie), ("origin", "https://evil.example")], "a foreign origin"),
-            (vec![("cookie", cookie), ("origin", "http://mail.example.com.evil.example")], "one like ours"),
+            (
+                vec![("cookie", cookie), ("origin", "http://mail.example.com.evil.example")],
+                "an origin that begins with our host name",
+            ),
             (
                 vec![("cookie", cookie), ("origin", own_origin), ("sec-fetch-site", "cross-site")],
                 "cross-site",
@@ -93,7 +96,7 @@ async fn forms_are_refused_from_other_origins_without_a_token_and_with_another_s
         for (form, what) in [
             ((*fields).to_owned(), "no token"),
             (format!("csrf=&{fields}"), "an empty token"),
-            (format!("csrf={others_token}&{fields}"), "another session's token"),
+            (format!("csrf={other_token}&{fields}"), "another session's token"),
         ] {
             let reply = service.post(&path, &[("cookie", cookie), ("origin", own_origin)], &form).await;
             assert_eq!(reply.status, 403, "{path}: {what}");

@@ -16,7 +16,7 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     let url = browser.url().await;
     let base = url.split("/people").next().unwrap().strip_prefix(&service.url).unwrap().to_owned();
     let id = base.rsplit('/').next().unwrap().to_owned();
-    // Its first owner, by a link that the operator passes on.
+    // The first owner is invited by a link that the operator passes on.
     browser.fill("form.stack input[name=email]", "ada@shop.example").await;
     browser.run("document.querySelector('form.stack [name=role]').value = 'owner'; return 1").await;
     browser.click("form.stack > button").await;
@@ -30,7 +30,7 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     let ada = joined.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
     browser.open(&service.url_of(&format!("{base}/people"))).await;
     browser.until_text("ada@shop.example").await;
-    // A server that sends from its own pool.
+    // The new server sends from the account's own pool.
     let cookie = service.sign_in().await;
     let pools = service.submit("/account/pools", &cookie, &format!("name=shop&account={id}")).await;
     assert_eq!(pools.status, 303, "{}", pools.text());
@@ -49,7 +49,7 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     let wanted = json!({ "account": account });
     let servers = call(&service, "x-operator-api-key", &operator, "servers/list", &wanted).await;
     assert!(!servers["items"][0]["ip_pool"].is_null(), "{servers}");
-    // A key of the account, shown once.
+    // A new key of the account is shown once.
     browser.click(".tabs a[href$='/keys']").await;
     browser.fill("form.stack input[name=name]", "provisioning").await;
     browser.click("form.stack > button").await;
@@ -57,7 +57,7 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     let key = browser.text(".secret").await;
     let own = call(&service, "x-account-api-key", &key, "account/get", &json!({})).await;
     assert_eq!(own["name"], "Shop Ltd");
-    // A domain that all servers of the account send from, verified by the operator.
+    // The operator adds and verifies a domain that all servers of the account can send from.
     browser.click(".tabs a[href$='/domains']").await;
     browser.fill("form.stack input[name=name]", "shop.example").await;
     browser.click("form.stack > button").await;
@@ -71,7 +71,7 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     browser.open(&service.url_of(&format!("{base}/domains"))).await;
     browser.until_text("shop.example").await;
     assert!(browser.text(".tabs [aria-current]").await.contains("Domains"));
-    // Suspended with a reason: the owner is locked out.
+    // The account is suspended with a reason: its owner is locked out.
     browser.open(&service.url_of(&base)).await;
     browser.fill("form[action$='/suspend'] input[name=reason]", "unpaid").await;
     browser.click("form[action$='/suspend'] button").await;
@@ -87,7 +87,7 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     let resumed = service.submit(&format!("{base}/resume"), &cookie, "").await;
     assert_eq!(resumed.status, 303);
     assert_eq!(service.get("/servers", &ada).await.status, 200, "she is let in again");
-    // She sees nothing of others, and none of the operator's pages.
+    // She sees nothing of other accounts, and none of the operator's pages.
     for path in [
         "/operator/accounts/1/people",
         "/operator/accounts/1/keys",
@@ -125,7 +125,7 @@ async fn accounts_servers_people_and_pools_are_found_by_name_and_state() {
         assert_eq!(has("suspended=yes").await, [true, false], "{list}");
         assert_eq!(has("suspended=no").await, [false, true], "{list}");
         assert_eq!(has("q=good").await, [false, true], "{list}");
-        assert_eq!(has("q=OO").await, [false, true], "{list}: a part, in any case");
+        assert_eq!(has("q=OO").await, [false, true], "{list}: a part of the name, in upper or lower case");
         for none in ["none", "%25", "g__d", "%5C"] {
             assert_eq!(has(&format!("q={none}")).await, [false, false], "{list}: {none}");
         }

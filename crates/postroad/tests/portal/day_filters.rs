@@ -59,7 +59,7 @@ async fn days_are_those_of_the_readers_time_zone() {
     let service = DevService::start();
     let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    // A message whose events are all of one day of UTC.
+    // Send a message until all its events are on the same day in UTC.
     let today = loop {
         let day = utc_day();
         let id = service.send(json!({})).await;
@@ -68,14 +68,14 @@ async fn days_are_those_of_the_readers_time_zone() {
             break day;
         }
     };
-    let week = "Days of the time zone America/New_York.";
+    let zone_hint = "Days of the time zone America/New_York.";
     browser.open(&service.url_of(&format!("/servers/{server}"))).await;
-    browser.until_text(week).await;
+    browser.until_text(zone_hint).await;
     browser.open(&service.url_of(&format!("/servers/{server}/analytics"))).await;
     browser.until_text("time zone America/New_York").await;
     browser.open(&service.url_of(&format!("/servers/{server}/events?since=2026-01-01"))).await;
     browser.until_text("whole days, America/New_York").await;
-    // At any time, at least one of the two last zones is on another day than UTC.
+    // At any time, Etc/GMT+12 or Etc/GMT-14 is on another day than UTC.
     let cookie = service.sign_in().await;
     let shows = async |zone: &str| {
         let cookie = format!("{cookie}; zone={zone}");
@@ -86,7 +86,7 @@ async fn days_are_those_of_the_readers_time_zone() {
     };
     assert!(shows("UTC").await);
     assert!(!shows("Etc/GMT+12").await || !shows("Etc/GMT-14").await);
-    // Without the time zone's cookie, and with an invalid one.
+    // Days are in UTC without the cookie that names the time zone, and with an invalid one.
     for cookie in
         [cookie.clone(), format!("{cookie}; zone=Atlantis"), format!("{cookie}; zone=../../etc/passwd")]
     {

@@ -1,4 +1,4 @@
-//! The button that signs in at `postroad dev` without a link: only on the same machine, and only from its own page.
+//! The button that signs in at `postroad dev` without a link: only on the same machine, and only on the portal's pages.
 
 use postroad_testkit::{Browser, Daemon, http::Client};
 use tempfile::TempDir;
@@ -26,7 +26,7 @@ async fn a_button_signs_in_the_developer() {
 }
 
 #[tokio::test]
-async fn the_button_is_refused_for_other_sites_and_hosts() {
+async fn signing_in_as_the_developer_is_refused_to_other_sites_and_host_names() {
     let service = DevService::start();
     let path = "/sign_in/developer";
     for headers in [
@@ -35,7 +35,7 @@ async fn the_button_is_refused_for_other_sites_and_hosts() {
         &[("sec-fetch-site", "same-site")],
         &[("origin", "http://evil.example")],
         &[("origin", "null")],
-        // A name that an attacker points at 127.0.0.1.
+        // A host name that an attacker points at 127.0.0.1 (DNS rebinding).
         &[SAME_ORIGIN, ("host", "evil.example")],
         &[("host", "evil.example"), ("origin", "http://evil.example")],
     ] {
@@ -53,8 +53,8 @@ async fn the_button_is_refused_for_other_sites_and_hosts() {
 #[tokio::test]
 async fn serve_has_no_button_for_the_developer() {
     // With and without an inbox of caught mail.
-    for more in ["[delivery]\ncatch_all = \"on\"\n", ""] {
-        let page = FreshService::start(more).client.get("/sign_in").await.unwrap().text();
+    for extra_config in ["[delivery]\ncatch_all = \"on\"\n", ""] {
+        let page = FreshService::start(extra_config).client.get("/sign_in").await.unwrap().text();
         assert!(page.contains("Password") && !page.contains("developer"), "{page}");
         assert!(!page.contains("postroad dev"), "{page}");
     }
@@ -66,7 +66,7 @@ async fn serve_has_no_button_for_the_developer() {
     assert!(!reply.headers.contains_key("set-cookie"));
 }
 
-/// Behind a proxy on the same machine, the address that it reports counts.
+/// Behind a proxy on the same machine, the client address that the proxy reports decides.
 #[tokio::test]
 async fn other_machines_get_no_button() {
     let folder = TempDir::new().unwrap();

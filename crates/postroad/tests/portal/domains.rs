@@ -55,7 +55,7 @@ async fn one_verified_domain_among_many_is_found() {
 }
 
 #[tokio::test]
-async fn a_domain_gets_a_second_key_with_ed25519() {
+async fn a_domain_with_an_rsa_key_gets_an_ed25519_key_too() {
     let service = DevService::start();
     let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
@@ -125,7 +125,7 @@ async fn the_operator_sets_verification_and_tracking_of_a_domain() {
         "{}",
         refused.text()
     );
-    // The verification is ended again. An admin does not see the operator's section.
+    // The operator ends the verification. An admin does not see the operator's section of the page.
     assert_eq!(service.submit(&format!("{path}/set_verified"), &cookie, "").await.status, 303);
     let (_, admin) = join(&service, "admin", "admin").await;
     let page = service.get(&path, &admin).await.text();
@@ -135,7 +135,7 @@ async fn the_operator_sets_verification_and_tracking_of_a_domain() {
 }
 
 #[tokio::test]
-async fn a_domain_signs_with_an_imported_dkim_key() {
+async fn a_domain_is_added_with_an_imported_dkim_key() {
     let service = DevService::start();
     let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
@@ -147,7 +147,7 @@ async fn a_domain_signs_with_an_imported_dkim_key() {
     browser.click("form.stack > button").await;
     browser.until(".problem").await;
     let key = serde_json::to_string(include_str!("../it/domains/own_key.pem")).unwrap();
-    // The form is open, with what was typed.
+    // The form is still open, with what was typed.
     let typed =
         "return ['name', 'selector'].map(name => document.querySelector(`form.stack [name=${name}]`).value)";
     assert_eq!(browser.run(typed).await, json!(["old.example", "mine"]));
@@ -180,7 +180,7 @@ async fn servers_send_from_a_domain_of_their_account() {
     browser.open(&service.url_of(&format!("/servers/{server}/domains/common.example"))).await;
     browser.click("a[href='/account/domains/common.example']").await;
     browser.click("form[action$='/delete'] button").await;
-    browser.accept_question().await;
+    browser.accept_confirmation().await;
     browser.until_text("Removed").await;
     assert!(!browser.page_text().await.contains("common.example"));
 }

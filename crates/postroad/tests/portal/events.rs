@@ -31,7 +31,7 @@ async fn events_are_listed_and_filtered(service: DevService) {
     assert!(at("message.delivered") < at("message.accepted"), "the newest is on top: {text}");
     browser.screenshot(&pictures().join("events-filled.png")).await;
     let cookie = service.sign_in().await;
-    // The page of a message has its figures.
+    // The page of the message shows its number of attempts and its time to delivery.
     let message = service.get(&format!("/servers/{server}/messages/{id}?view=events"), &cookie).await.text();
     assert!(
         message.contains("<dt>Attempts</dt><dd>1</dd>") && message.contains("Delivered after"),
@@ -46,7 +46,7 @@ async fn events_are_listed_and_filtered(service: DevService) {
     assert_eq!(has("kind=message.bounced").await, [false, false]);
     assert_eq!(has("since=2026-01-01").await, [true, true]);
     assert_eq!(has("until=2026-01-01").await, [false, false]);
-    // Page by page.
+    // More events than a page lists.
     for _ in 0..26 {
         let id = service.send(json!({ "to": ["bob@example.net"] })).await;
         service.until_status(id, "Sent").await;

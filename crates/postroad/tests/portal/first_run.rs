@@ -135,8 +135,8 @@ async fn create_key(browser: &Browser) -> String {
     key
 }
 
-/// Runs the snippets as a person who copies them would, except PHP, Ruby, Go and Rust: what they need is not installed
-/// for tests.
+/// Runs the snippets as a person who copies them would, except those in PHP, Ruby, Go and Rust: these languages are not
+/// installed for tests.
 #[tokio::test]
 async fn snippets_of_a_new_key_send_a_first_message() {
     let service = DevService::start();
@@ -207,7 +207,7 @@ async fn verify_domain(fresh: &FreshService, browser: &Browser, server: i64, dns
     browser.until(".state .badge.good").await;
 }
 
-/// The person who edits the DNS sees the records without signing in.
+/// Creates the link by which the person who edits the DNS sees the records without signing in.
 async fn share_records(fresh: &FreshService, browser: &Browser) {
     browser.click("form[action$='/share'] button").await;
     browser.until_text("Send this link to whoever edits the DNS").await;
@@ -247,7 +247,7 @@ async fn webhooks_reach_an_inspector_but_nothing_else_of_the_service() {
     browser.until_text("message.delivered").await;
     browser.screenshot(&pictures().join("inspector-serve.png")).await;
 
-    // Now a connection to the service is open. It is not used for another page, and no other port is reached.
+    // Now webhooks have a connection to the service open. They cannot use it for another page, nor reach another port.
     let other = WebhookCatcher::start();
     let token = address.rsplit('/').next().unwrap();
     for url in [
@@ -277,7 +277,7 @@ async fn first_run_of_dev_on_postgres() {
     first_run(DevService::start_on_postgres()).await;
 }
 
-/// The same with `postroad dev`, which signs in by its link and catches what it sends.
+/// The first run with `postroad dev`, which signs in by a link and catches the mail that it would send.
 async fn first_run(service: DevService) {
     let begun = Instant::now();
     let browser = service.signed_in_browser().await;

@@ -34,7 +34,7 @@ async fn create_second_account(service: &DevService) -> String {
     reply.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned()
 }
 
-/// Status, redirect target and text, with the requested path replaced.
+/// Status, redirect target and text of an answer, without the requested path, in which the two requests differ.
 fn comparable_answer(reply: &Reply, path: &str) -> (u16, String, String) {
     let location = reply.header("location").unwrap_or_default().replace(path, "…");
     (reply.status, location, reply.text().replace(path, "…"))
@@ -66,8 +66,8 @@ async fn objects_of_another_account_are_answered_like_missing_ones(service: DevS
             let answer = comparable_answer(&reply, &path);
             answers.push((path, answer));
         }
-        let [(path, foreign), (_, nothing)] = answers.as_slice() else { panic!("two answers") };
-        assert_eq!(foreign, nothing, "{kind:?} {path} {fields}");
+        let [(path, foreign), (_, missing)] = answers.as_slice() else { panic!("two answers") };
+        assert_eq!(foreign, missing, "{kind:?} {path} {fields}");
         assert!([404, 422, 303].contains(&foreign.0), "{kind:?} {path} {fields}: {foreign:?}");
         calls += 1;
     }

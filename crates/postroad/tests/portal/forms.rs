@@ -11,7 +11,7 @@ async fn forms_of_other_sites_and_other_sessions_change_nothing() {
     let service = DevService::start();
     let (cookie, other_cookie) = (service.sign_in().await, service.sign_in().await);
     let token = form_token(&service.get("/servers", &cookie).await);
-    let others_token = form_token(&service.get("/servers", &other_cookie).await);
+    let other_token = form_token(&service.get("/servers", &other_cookie).await);
     let own_origin = service.url.clone();
     let good_form = format!("csrf={token}&name=made&mode=live");
     let same_origin = ("sec-fetch-site", "same-origin");
@@ -27,14 +27,14 @@ async fn forms_of_other_sites_and_other_sessions_change_nothing() {
         (vec![("cookie", &cookie), same_origin], "name=made&mode=live".to_owned(), "no token"),
         (
             vec![("cookie", &cookie), same_origin],
-            format!("csrf={others_token}&name=made"),
+            format!("csrf={other_token}&name=made"),
             "another session's token",
         ),
     ] {
         let reply = service.post("/servers", &headers, &form).await;
         assert_eq!(reply.status, 403, "{what}");
     }
-    // Without a session nothing happens either.
+    // Without a session, the form leads to the sign-in page and changes nothing.
     assert_eq!(service.post("/servers", &[same_origin], &good_form).await.status, 303);
     let page = service.get("/servers", &cookie).await;
     assert!(!String::from_utf8_lossy(&page.body).contains(">made<"));
@@ -104,7 +104,7 @@ async fn pages_cannot_be_framed_and_foreign_forms_change_nothing() {
 }
 
 #[tokio::test]
-async fn two_clicks_send_a_form_once_and_back_repeats_nothing() {
+async fn two_clicks_send_a_form_once_and_going_back_repeats_nothing() {
     let service = DevService::start();
     let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
@@ -127,7 +127,7 @@ async fn two_clicks_send_a_form_once_and_back_repeats_nothing() {
     assert_eq!(browser.count(".rows tbody tr").await, 1);
 }
 
-/// Page, fields, button, the list that shows what was created, and how it is shown there.
+/// Page, fields, button, path of the list of created objects, and the new object's text in that list.
 type CreatingForm<'a> = (String, &'a [(&'a str, &'a str)], &'a str, String, &'a str);
 
 #[tokio::test]
@@ -238,7 +238,7 @@ async fn pages_need_a_session_and_unknown_servers_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_key_form_sent_twice_makes_one_key() {
+async fn a_form_for_a_new_key_sent_twice_creates_one_key() {
     let service = DevService::start();
     let cookie = service.sign_in().await;
     let start = service.get("/", &cookie).await;
@@ -258,7 +258,7 @@ async fn a_key_form_sent_twice_makes_one_key() {
 }
 
 #[tokio::test]
-async fn a_key_form_refuses_the_address_scope_and_unknown_scopes() {
+async fn a_form_for_a_new_key_is_refused_with_the_scope_address_or_an_unknown_scope() {
     let service = DevService::start();
     let cookie = service.sign_in().await;
     let server = service.get("/", &cookie).await.headers["location"].to_str().unwrap().to_owned();

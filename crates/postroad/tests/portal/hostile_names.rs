@@ -83,7 +83,7 @@ fn without_slash(payload: &str) -> String {
     payload.replace('/', "")
 }
 
-/// Texts of a list and of the pages that follow it; each is checked.
+/// Texts of all pages of a list. Checks on each page that nothing ran.
 async fn all_pages(service: &DevService, browser: &postroad_testkit::Browser, path: &str) -> String {
     let mut texts = String::new();
     browser.open(&service.url_of(path)).await;

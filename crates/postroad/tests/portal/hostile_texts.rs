@@ -58,7 +58,7 @@ pub(crate) const PAYLOADS: [&str; 40] = [
 /// Fields of messages, replies of other mail servers, and answers of webhooks.
 #[tokio::test]
 async fn texts_of_messages_replies_and_answers_run_nothing() {
-    // The other mail server refuses each recipient with another payload, and announces all payloads as extensions.
+    // The smart host refuses each recipient with a different payload, and announces all payloads as SMTP extensions.
     let reply = |context: &RuleContext<'_>| {
         let number: usize = context.line.split_once("<u")?.1.split('@').next()?.parse().ok()?;
         Some(Answer::reply(&format!("550 5.1.1 {}", only_ascii(PAYLOADS[number]))))
@@ -76,7 +76,7 @@ async fn texts_of_messages_replies_and_answers_run_nothing() {
     let by_server = async |path: &str, body: serde_json::Value| {
         call(&service, "x-server-api-key", &service.ready("api_key"), path, &body).await
     };
-    // A page shows 25 attempts, so one webhook takes the first half and another the rest.
+    // A page shows 25 attempts, so one webhook gets the events of the first half of the messages, and another the rest.
     let new_hook = json!({ "url": receiver.url("/hook"), "events": ["message.accepted"] });
     let mut hooks = vec![by_server("webhooks/create", new_hook.clone()).await["id"].clone()];
     let mut ids = Vec::new();
@@ -242,7 +242,7 @@ async fn quoted_addresses_and_errors_of_webhooks_run_nothing() {
     }
 }
 
-/// Mail that anybody on the machine sends to the port without login of `postroad dev`: nothing in it was composed by us.
+/// Mail that anybody on the machine sends to the port of `postroad dev` that needs no login: we composed nothing of it.
 #[tokio::test]
 async fn raw_mail_in_the_inbox_runs_nothing() {
     let service = DevService::start();
@@ -296,7 +296,7 @@ async fn raw_mail_in_the_inbox_runs_nothing() {
         for number in [1, 2] {
             let file = service.get(&format!("/inbox/{id}/attachments/{number}"), &cookie).await;
             if number == 2 && file.status == 404 {
-                // Its type cannot be read, so it counts as text.
+                // The type of this part cannot be parsed, so the part is shown as text, not as an attachment.
                 continue;
             }
             assert_eq!(file.status, 200, "{payload}: {}", file.text());
@@ -310,7 +310,7 @@ async fn raw_mail_in_the_inbox_runs_nothing() {
     }
 }
 
-/// Requests to the inspector, browsers of sessions, and mail in the inboxes.
+/// Requests to the inspector, user agents of sessions, and mail in the inboxes.
 #[tokio::test]
 async fn requests_sessions_and_caught_mail_run_nothing() {
     let service = DevService::start();
@@ -394,7 +394,7 @@ async fn requests_sessions_and_caught_mail_run_nothing() {
     }
 }
 
-/// Like `check_nothing_ran`; in the frame of a preview the browser reports what the sandbox and its policy blocked.
+/// Like `check_nothing_ran`, but for a preview the console may report what the frame's sandbox and policy blocked.
 async fn check_view(browser: &Browser, view: &str, what: &str) {
     if view == "preview" {
         let is_report =
@@ -440,7 +440,8 @@ pub(crate) async fn open_details(browser: &Browser) {
         .await;
 }
 
-/// An encoded word (RFC 2047) for a name in an address header. In quotes, the From check would refuse some payloads.
+/// An encoded word (RFC 2047) for a name in an address header. The From check would refuse some payloads as quoted
+/// strings.
 fn encoded_word(text: &str) -> String {
     format!("=?utf-8?q?{}?=", percent_encoded(text).replace('%', "="))
 }

@@ -42,7 +42,7 @@ async fn caught_mail_appears_with_its_links_and_codes() {
     browser.until_text("No message matches").await;
     browser.open(&service.url_of("/inbox")).await;
     browser.click("form[action='/inbox/clear'] button").await;
-    browser.accept_question().await;
+    browser.accept_confirmation().await;
     browser.until_text("Nothing was caught yet").await;
     assert_eq!(browser.console().await, [""; 0]);
 }
@@ -74,7 +74,7 @@ async fn caught_mail_shows_its_sender_and_leads_to_its_timeline() {
     browser.until_text("No message matches").await;
     browser.open(&service.url_of("/inbox?q=onerror")).await;
     browser.until(".rows a").await;
-    // One copy for each recipient.
+    // Each recipient's copy has a row of its own.
     let to = browser.text(".rows tbody tr:last-child td[data-label=To]").await;
     browser.click(".rows tbody tr:last-child a").await;
     browser.until_text("Return path").await;
@@ -94,7 +94,7 @@ async fn caught_mail_shows_its_sender_and_leads_to_its_timeline() {
 }
 
 #[tokio::test]
-async fn empty_lists_show_a_command_that_works() {
+async fn empty_lists_of_mail_show_a_send_command_that_works() {
     let service = DevService::start();
     let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
@@ -115,14 +115,14 @@ async fn empty_lists_show_a_command_that_works() {
         if page.ends_with("messages") {
             browser.open(&service.url_of("/inbox")).await;
             browser.click("form[action='/inbox/clear'] button").await;
-            browser.accept_question().await;
+            browser.accept_confirmation().await;
             browser.until_text("Nothing was caught yet").await;
         }
     }
 }
 
 #[tokio::test]
-async fn empty_lists_show_calls_of_the_api_that_work() {
+async fn empty_lists_of_other_objects_show_an_api_call_that_works() {
     let service = DevService::start();
     let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
@@ -151,7 +151,7 @@ async fn empty_lists_show_calls_of_the_api_that_work() {
 }
 
 #[tokio::test]
-async fn an_inbox_that_is_longer_than_a_page_has_more_pages() {
+async fn an_inbox_of_101_messages_has_two_pages() {
     let service = DevService::start();
     let mut last = 0;
     for number in 1..=101 {
@@ -176,7 +176,6 @@ async fn an_inbox_that_is_longer_than_a_page_has_more_pages() {
     assert_eq!(rows(&found), 1, "{found}");
 }
 
-/// Every deletion is in the log.
 #[tokio::test]
 async fn emptied_inboxes_and_inspectors_are_in_the_audit_log() {
     let service = DevService::start();
@@ -263,7 +262,7 @@ async fn development_server_has_an_inbox_of_what_it_holds(service: DevService) {
     browser.open(&service.url_of(&path)).await;
     browser.until(".rows tbody tr:nth-child(3)").await;
     browser.click("form[action$='/inbox/clear'] button").await;
-    browser.accept_question().await;
+    browser.accept_confirmation().await;
     browser.until_text("Nothing was caught yet").await;
     let messages = service.get(&format!("/servers/{}/messages", server.id), &cookie).await.text();
     assert!(

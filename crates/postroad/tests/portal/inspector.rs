@@ -34,7 +34,7 @@ async fn a_request_to_one_node_is_shown_on_the_pages_of_all_nodes() {
     browser.until_text("the-other-node").await;
     let shown = second.get(&page, &cookie).await.text();
     assert!(shown.contains(&address) && shown.contains("the-other-node"), "{shown}");
-    // Opening it again, on either node, keeps the URL.
+    // If the inspector is opened again, on either node, it keeps its URL.
     assert_eq!(open_inspector(&second, &cookie).await.1, address);
     assert_eq!(second.submit(&format!("{page}/clear"), &cookie, "").await.status, 303);
     browser.until_text("Waiting for a request").await;

@@ -18,7 +18,7 @@ async fn a_dialog_lists_the_shortcuts_and_all_of_them_work() {
     browser.screenshot(&pictures().join("shortcuts.png")).await;
     browser.click("dialog button").await;
     browser.until("body:not(:has(dialog))").await;
-    // Pages of the server and of the person's menu, from a page about a server.
+    // Shortcuts to pages of the server, of the account and of the operator.
     for (keys, path) in [
         ("gm", format!("/servers/{server}/messages")),
         ("gk", format!("/servers/{server}/keys")),
@@ -35,7 +35,7 @@ async fn a_dialog_lists_the_shortcuts_and_all_of_them_work() {
     browser.click("[data-shortcuts]").await;
     browser.until("dialog[open]").await;
     assert!(!browser.has("details.person[open]").await);
-    // Keys that are typed into a field are no shortcuts.
+    // The key `/` moves the focus to the search field; a `?` typed there is no shortcut.
     browser.open(&service.url_of(&format!("/servers/{server}/messages"))).await;
     browser.press("/?").await;
     assert!(!browser.has("dialog").await);
@@ -43,7 +43,7 @@ async fn a_dialog_lists_the_shortcuts_and_all_of_them_work() {
 }
 
 #[tokio::test]
-async fn the_menu_of_a_phone_begins_with_the_current_page_in_view() {
+async fn on_a_phone_the_menu_is_scrolled_to_the_current_page() {
     let service = DevService::start();
     let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;

@@ -6,7 +6,7 @@ use crate::roles::call;
 use crate::service::{DevService, hidden_field, pictures, server_of};
 
 #[tokio::test]
-async fn keys_are_listed_by_whether_they_are_revoked() {
+async fn keys_are_filtered_by_whether_they_are_revoked_and_by_name() {
     let service = DevService::start();
     let cookie = service.sign_in().await;
     let server = service.server_path(&cookie).await;
@@ -37,7 +37,7 @@ async fn keys_are_listed_by_whether_they_are_revoked() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_rotated_works_for_as_long_as_was_chosen() {
+async fn after_a_rotation_the_old_key_works_for_the_chosen_number_of_hours() {
     let service = DevService::start();
     let cookie = service.sign_in().await;
     let server = service.server_path(&cookie).await;
@@ -57,7 +57,7 @@ async fn a_key_that_is_rotated_works_for_as_long_as_was_chosen() {
 }
 
 #[tokio::test]
-async fn account_and_operator_keys_have_networks_and_a_last_day() {
+async fn account_and_operator_keys_have_allowed_networks_and_an_expiry() {
     let service = DevService::start();
     let browser = service.signed_in_browser().await;
     for path in ["/account/keys", "/operator/keys"] {
@@ -82,7 +82,7 @@ async fn account_and_operator_keys_have_networks_and_a_last_day() {
             &headers,
             "{}".to_owned().into(),
         );
-        assert_eq!(refused.await.unwrap().json()["status"], "error", "it is used from elsewhere");
+        assert_eq!(refused.await.unwrap().json()["status"], "error", "the key is used from another network");
     }
     let cookie = service.sign_in().await;
     let once = hidden_field(&service.get("/account/keys", &cookie).await.text(), "once");
@@ -92,16 +92,16 @@ async fn account_and_operator_keys_have_networks_and_a_last_day() {
 }
 
 #[tokio::test]
-async fn the_page_of_a_later_key_waits_for_a_message_of_that_key_on_sqlite() {
-    the_page_of_a_later_key_waits_for_a_message_of_that_key(DevService::start()).await;
+async fn the_page_of_a_second_key_waits_for_a_message_sent_with_that_key_on_sqlite() {
+    the_page_of_a_second_key_waits_for_a_message_sent_with_that_key(DevService::start()).await;
 }
 
 #[tokio::test]
-async fn the_page_of_a_later_key_waits_for_a_message_of_that_key_on_postgres() {
-    the_page_of_a_later_key_waits_for_a_message_of_that_key(DevService::start_on_postgres()).await;
+async fn the_page_of_a_second_key_waits_for_a_message_sent_with_that_key_on_postgres() {
+    the_page_of_a_second_key_waits_for_a_message_sent_with_that_key(DevService::start_on_postgres()).await;
 }
 
-async fn the_page_of_a_later_key_waits_for_a_message_of_that_key(service: DevService) {
+async fn the_page_of_a_second_key_waits_for_a_message_sent_with_that_key(service: DevService) {
     service.send(json!({ "subject": "An old one" })).await;
     let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
@@ -111,7 +111,7 @@ async fn the_page_of_a_later_key_waits_for_a_message_of_that_key(service: DevSer
     browser.until_text("Waiting for a message that is sent with this key").await;
     let key = browser.text("dl.summary div:first-child .secret").await;
     let panel = browser.attribute("#arrival", "data-source").await.unwrap();
-    // A message of another key does not end the wait.
+    // A message sent with another key does not end the wait.
     service.send(json!({ "subject": "Of another key" })).await;
     let cookie = service.sign_in().await;
     let page = service.get(&panel, &cookie).await.text();
@@ -159,7 +159,7 @@ async fn a_key_is_changed_and_a_server_deleted_and_restored() {
     browser.run("document.querySelector('td [name=expires_at]').value = '2001-01-31'; return 1").await;
     browser.click("td details button").await;
     browser.until(".problem").await;
-    // The form is open, with what was typed.
+    // The form is still open, with what was typed.
     let typed = "return document.querySelector('td [name=name]').value";
     assert_eq!(browser.run(typed).await, json!("deploy"));
     browser.fill("td input[name=allow]", "192.0.2.0/24").await;
@@ -191,7 +191,7 @@ async fn operator_keys_work_until_they_are_revoked() {
     browser.fill("form.stack input[name=scopes]", "everything").await;
     browser.click("form.stack button").await;
     browser.until_text("Scopes are full, read, or groups").await;
-    // The form has what was typed.
+    // The refused form still has the name that was typed.
     browser.fill("form.stack input[name=scopes]", "full").await;
     browser.click("form.stack button").await;
     browser.until(".secret").await;
@@ -200,7 +200,7 @@ async fn operator_keys_work_until_they_are_revoked() {
     assert!(!accounts["items"].as_array().unwrap().is_empty(), "{accounts}");
     browser.open(&service.url_of("/operator/keys")).await;
     browser.click("tbody tr:last-child .danger").await;
-    browser.accept_question().await;
+    browser.accept_confirmation().await;
     browser.until_text("Revoked: the key stops working at once").await;
     let headers = [("x-operator-api-key", key.as_str()), ("content-type", "application/json")];
     let refused = service.client.request(

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::roles::call;
 use crate::service::{DevService, pictures, server_of};
 
-/// Starts a mail host that delays all mail until the test sets the flag.
+/// Starts a mail host that refuses all recipients temporarily until the test sets the returned flag.
 fn start_delaying_host() -> (SmtpPeer, Arc<AtomicBool>) {
     let takes_mail = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&takes_mail);
@@ -51,7 +51,7 @@ async fn an_open_detail_stays_open_when_the_page_updates_itself() {
 
 /// Typed text stays; changes that happened meanwhile appear when the field loses the focus.
 #[tokio::test]
-async fn an_update_waits_for_somebody_who_types() {
+async fn an_update_waits_while_somebody_types() {
     let service = DevService::start();
     let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
     let id = service.send(json!({ "send_at": tomorrow })).await;
@@ -72,7 +72,7 @@ async fn an_update_waits_for_somebody_who_types() {
 }
 
 #[tokio::test]
-async fn verification_of_a_domain_appears_by_itself_after_a_record_was_copied() {
+async fn verification_of_a_domain_appears_by_itself_while_a_copy_button_has_the_focus() {
     let service = DevService::start();
     let key = service.ready("account_api_key");
     let domain = json!({ "name": "common.example" });
@@ -99,7 +99,7 @@ async fn verification_of_a_domain_appears_by_itself_after_a_record_was_copied() 
 }
 
 #[tokio::test]
-async fn pictures_of_a_preview_are_loaded_once() {
+async fn an_update_of_the_page_does_not_load_the_pictures_of_a_preview_again() {
     let remote = WebhookCatcher::start();
     let picture = [b"\x89PNG\r\n\x1a\n".as_slice(), &[0; 20]].concat();
     let headers = vec![("content-type".to_owned(), "image/png".to_owned())];

@@ -155,7 +155,7 @@ async fn messages_of_a_tag_are_listed_and_the_search_is_saved_under_a_name(servi
     browser.until("a[aria-current]").await;
     browser.until_text("Tagged so").await;
     assert!(!browser.page_text().await.contains("Tagged otherwise"));
-    // The tag in a row leads to the same list, and an action on all that match keeps to it.
+    // The tag in a row leads to the same list, and “Erase all that match” erases only messages of that list.
     browser.click("a.tag").await;
     browser.until_text("Erase all that match").await;
     browser.click("details.below summary").await;
@@ -308,14 +308,14 @@ async fn authentication_of_a_message_is_explained() {
     for part in [
         "Signed for d=example.test with the selector pr-",
         "The return-path record of example.test aligns it.",
-        "ne aligned method is enough.",
+        "aligned method is enough.",
         "<code>message-id</code>",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
 }
 
-/// The page keeps the key that signed, not the key that replaced it later.
+/// The page keeps showing the key that signed, even after another key has replaced it.
 #[tokio::test]
 async fn a_delivered_message_names_the_key_that_signed_it() {
     let service = DevService::start();
@@ -381,7 +381,7 @@ async fn messages_are_filtered_by_the_domain_of_the_sender() {
 }
 
 #[tokio::test]
-async fn the_timeline_and_the_summary_have_the_same_size_and_advice_has_a_link() {
+async fn timeline_and_summary_show_the_same_message_size_and_the_advice_links_to_suppressions() {
     let service = DevService::start();
     let cookie = service.sign_in().await;
     let server = service.server_path(&cookie).await;
@@ -395,7 +395,7 @@ async fn the_timeline_and_the_summary_have_the_same_size_and_advice_has_a_link()
 }
 
 #[tokio::test]
-async fn delayed_and_scheduled_messages_are_sent_now_together() {
+async fn ticked_delayed_messages_are_retried_and_ticked_scheduled_messages_are_sent_now() {
     let peer = SmtpPeer::start(Script::new().on(Stage::RcptTo, Answer::reply("452 4.2.2 Mailbox full")));
     let service =
         DevService::start_with(None, &[("POSTROAD_DELIVERY_SMARTHOST", &peer.address().to_string())]);
@@ -425,7 +425,7 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
     browser.click("button[value=send_now]").await;
     browser.until_text("Done. The results are in the list.").await;
     service.until_status(scheduled, "SoftFail").await;
-    // Why it is delayed, with the rule.
+    // The delayed message's page says why it is delayed, and which rule classified the reply.
     browser.open(&format!("{list}/{delayed}")).await;
     browser.click(".timeline details summary").await;
     browser.until_text("The reply was taken as").await;
@@ -433,7 +433,7 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
 }
 
 #[tokio::test]
-async fn messages_of_a_search_are_erased_after_a_question() {
+async fn messages_of_a_search_are_erased_after_confirmation() {
     let service = DevService::start();
     for (tag, subject) in [("old", "Private one"), ("new", "Kept one")] {
         let id = service.send(json!({ "tag": tag, "subject": subject })).await;
@@ -457,7 +457,7 @@ async fn messages_of_a_search_are_erased_after_a_question() {
 }
 
 #[tokio::test]
-async fn a_job_on_all_that_match_is_started_after_a_question() {
+async fn a_job_on_all_messages_of_a_search_is_started_after_confirmation() {
     let service = DevService::start();
     let development = SecondServer::create_development(&service).await;
     for number in 0..3 {
@@ -486,19 +486,19 @@ async fn a_job_on_all_that_match_is_started_after_a_question() {
 }
 
 #[tokio::test]
-async fn scheduled_messages_that_match_are_cancelled_on_sqlite() {
-    scheduled_messages_that_match_are_cancelled(DevService::start()).await;
+async fn scheduled_messages_that_match_a_search_are_cancelled_on_sqlite() {
+    scheduled_messages_that_match_a_search_are_cancelled(DevService::start()).await;
 }
 
 #[tokio::test]
-async fn scheduled_messages_that_match_are_cancelled_on_postgres() {
-    scheduled_messages_that_match_are_cancelled(DevService::start_on_postgres()).await;
+async fn scheduled_messages_that_match_a_search_are_cancelled_on_postgres() {
+    scheduled_messages_that_match_a_search_are_cancelled(DevService::start_on_postgres()).await;
 }
 
-async fn scheduled_messages_that_match_are_cancelled(service: DevService) {
+async fn scheduled_messages_that_match_a_search_are_cancelled(service: DevService) {
     let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
     let mut news = Vec::new();
-    // More than a page.
+    // More messages than a page lists.
     for number in 0..60 {
         let subject = format!("News {number}");
         news.push(service.send(json!({ "subject": subject, "tag": "news", "send_at": tomorrow })).await);
@@ -508,7 +508,8 @@ async fn scheduled_messages_that_match_are_cancelled(service: DevService) {
     let server = server_of(&browser).await;
     browser.open(&service.url_of(&format!("/servers/{server}/messages?tab=scheduled&q=tag%3Anews"))).await;
     browser.until_text("News 59").await;
-    // There is no box for the whole search: of the actions on scheduled messages, only cancelling can be applied to it.
+    // There is no check box for the whole search: of the actions on scheduled messages, only cancelling can change all
+    // messages of a search.
     assert!(!browser.has("input[name=all]").await);
     browser.click("button[value=cancel_all]").await;
     browser.until_text("Cancel 60 messages").await;
@@ -571,7 +572,7 @@ async fn links_in_a_preview_show_their_target_and_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn a_box_ticks_all_messages_of_the_page() {
+async fn a_check_box_ticks_all_messages_of_the_page() {
     let service = DevService::start();
     let development = SecondServer::create_development(&service).await;
     for number in 0..3 {
@@ -596,7 +597,7 @@ async fn a_box_ticks_all_messages_of_the_page() {
 }
 
 #[tokio::test]
-async fn domains_and_templates_are_suggested() {
+async fn the_search_field_suggests_domains_and_templates() {
     let service = DevService::start();
     let key = service.ready("api_key");
     for new in [

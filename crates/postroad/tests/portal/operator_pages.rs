@@ -54,7 +54,7 @@ async fn the_limits_of_providers_are_shown_with_those_of_the_operators_file() {
 }
 
 #[tokio::test]
-async fn operator_stops_mail_to_a_domain_and_sees_the_installation() {
+async fn operator_slows_mail_to_a_domain_reads_the_check_up_and_manages_an_account() {
     let service = DevService::start();
     let browser = service.signed_in_browser().await;
     let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
@@ -139,9 +139,9 @@ async fn nodes_are_listed_and_certificates_that_end_soon_are_problems(database: 
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let in_days = |days: u64| SystemClock.now().plus(Duration::from_hours(24 * days));
-    let write = |pair: &TestCertificate, has_key: bool| {
+    let write = |pair: &TestCertificate, with_key: bool| {
         std::fs::write(path("cert.pem"), &pair.certificate_pem).unwrap();
-        if has_key {
+        if with_key {
             std::fs::write(path("key.pem"), &pair.key_pem).unwrap();
         }
     };
@@ -172,7 +172,7 @@ async fn nodes_are_listed_and_certificates_that_end_soon_are_problems(database: 
     browser.until_text("The TLS certificate of").await;
     browser.open(&service.url_of("/operator")).await;
     browser.until(".problem time").await;
-    // A renewal without the new key fails; then the key is written too.
+    // Loading the new certificate fails while the file of its key is still the old one.
     let good = TestCertificate::valid_until(&["localhost"], in_days(80));
     write(&good, false);
     service.hang_up();

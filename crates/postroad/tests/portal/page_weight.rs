@@ -1,4 +1,5 @@
-//! Size of pages: large messages, a full inspector and full lists stay below 100 kB, with style sheet and script.
+//! Size of pages: each stays below 100 kB together with style sheet, script and icon, even with a large message, a full
+//! inspector or full lists.
 
 use postroad_testkit::http::{Bytes, Method};
 use postroad_testkit::{CatcherAnswer, WebhookCatcher, eventually};
@@ -10,7 +11,7 @@ use crate::service::DevService;
 const PAGE_BYTES_MAX: usize = 100_000;
 
 #[tokio::test]
-async fn large_contents_stay_below_a_hundred_kilobytes() {
+async fn pages_with_large_contents_stay_below_a_hundred_kilobytes() {
     let service = DevService::start();
     let cookie = service.sign_in().await;
     let server = service.server_path(&cookie).await;
@@ -31,9 +32,9 @@ async fn large_contents_stay_below_a_hundred_kilobytes() {
         let path = format!("/inspect/{address}");
         assert_eq!(service.client.request(Method::POST, &path, &headers, body).await.unwrap().status, 200);
     }
-    let first = service.get(&server, &cookie).await.text();
+    let overview = service.get(&server, &cookie).await.text();
     let mut asset_bytes = 0;
-    for asset in first.split("/assets/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+    for asset in overview.split("/assets/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
         let headers = [("accept-encoding", "gzip, deflate, br")];
         let path = format!("/assets/{asset}");
         let reply = service.client.request(Method::GET, &path, &headers, Bytes::new()).await.unwrap();
@@ -60,22 +61,22 @@ async fn large_contents_stay_below_a_hundred_kilobytes() {
             "{page}: {} + {asset_bytes}",
             reply.body.len()
         );
-        // The length of a compressed page would tell something about its form token (BREACH).
+        // The length of a compressed page could reveal its form token (BREACH).
         let headers = [("cookie", cookie.as_str()), ("accept-encoding", "gzip, deflate, br")];
         let reply = service.client.request(Method::GET, &page, &headers, Bytes::new()).await.unwrap();
         assert!(reply.headers.get("content-encoding").is_none(), "{page}: pages are never compressed");
     }
     let source = service.get(&format!("{server}/messages/{id}?view=source"), &cookie).await.text();
     assert!(source.contains("The rest is in the download"), "{source}");
-    // A whole request has its own page.
+    // The inspector cuts long requests; each has a page of its own that shows it in full.
     let whole = service.get(&format!("{inspector}?request=50"), &cookie).await.text();
     assert!(whole.contains("&#38;") && whole.len() > 20_000, "{}", whole.len());
     assert_eq!(service.get(&format!("{inspector}?request=51"), &cookie).await.status, 404);
 }
 
-/// Texts that take the most room on a page, in every row of the longest lists.
+/// The rows have very long texts, mostly of characters that HTML escaping makes five times as long.
 #[tokio::test]
-async fn full_lists_with_hostile_texts_stay_below_a_hundred_kilobytes() {
+async fn full_lists_of_the_longest_texts_stay_below_a_hundred_kilobytes() {
     const HOSTILE: &str = "<&\"'>";
     let service = DevService::start();
     let cookie = service.sign_in().await;
@@ -134,9 +135,9 @@ async fn full_lists_with_hostile_texts_stay_below_a_hundred_kilobytes() {
         let fields = format!("name={}", "%3C%26%22%27%3E".repeat(18));
         service.submit(&format!("/account/people/{person}"), &cookie, &fields).await;
     }
-    let first = service.get(&server, &cookie).await.text();
+    let overview = service.get(&server, &cookie).await.text();
     let mut asset_bytes = 0;
-    for asset in first.split("/assets/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+    for asset in overview.split("/assets/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
         let headers = [("accept-encoding", "gzip")];
         let path = format!("/assets/{asset}");
         asset_bytes +=
@@ -189,7 +190,7 @@ async fn full_lists_with_hostile_texts_stay_below_a_hundred_kilobytes() {
 
 /// A recipient can open a message any number of times.
 #[tokio::test]
-async fn a_message_that_is_opened_often_has_light_pages() {
+async fn pages_of_a_message_with_hundreds_of_opens_stay_small() {
     const OPENS: usize = 300;
     let service = DevService::start();
     let cookie = service.sign_in().await;
@@ -221,6 +222,7 @@ async fn a_message_that_is_opened_often_has_light_pages() {
             let Some((_, rest)) = text.split_once(&format!("?view={view}&amp;skipped=")) else { break };
             path = format!("{server}/messages/{id}?view={view}&skipped={}", rest.split('"').next().unwrap());
         }
+        // The last opens may not be stored yet.
         assert!(seen > OPENS / 2 && pages > 2, "{view}: {seen} opens on {pages} pages");
     }
 }

@@ -1,5 +1,5 @@
-//! Every page of the portal with an example, for tests that visit all of them. A test compares the tables with the portal's
-//! routes, so that a new page that no tour visits fails.
+//! Every page of the portal with an example, for tests that visit all of them. A test compares the tables with the
+//! portal's routes, and fails for a new page that is in no table.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -6,7 +6,7 @@ use crate::roles::call;
 use crate::service::{DevService, pictures};
 
 #[tokio::test]
-async fn a_stopped_pool_is_a_problem_of_its_servers() {
+async fn a_server_whose_pool_is_stopped_shows_that_as_a_problem() {
     let service = DevService::start();
     let id = service.send(json!({})).await;
     service.until_status(id, "Sent").await;
@@ -54,7 +54,7 @@ async fn the_pool_of_a_server_is_preselected_however_many_pools_there_are() {
     let by_operator =
         async |path: &str, body: Value| call(&service, "x-operator-api-key", &key, path, &body).await;
     let mut last = Value::Null;
-    // One more than the page lists.
+    // One pool more than the page lists.
     for number in 0..101 {
         last = by_operator("ip_pools/create", json!({ "name": format!("pool{number}") })).await["id"].clone();
     }
@@ -81,7 +81,7 @@ async fn operator_makes_a_pool_and_warms_an_address_up() {
     browser.fill(&format!("{add} input[name=helo]"), "mail1.example.com").await;
     browser.click(&format!("{add} button")).await;
     browser.until_text("should look like 192.0.2.1").await;
-    // The form is open, with what was typed.
+    // The form is still open, with what was typed.
     assert_eq!(
         browser.attribute(&format!("{add} input[name=helo]"), "value").await.as_deref(),
         Some("mail1.example.com")

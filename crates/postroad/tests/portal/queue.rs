@@ -38,7 +38,7 @@ async fn sending_is_stopped_and_resumed(service: DevService) {
         service.get(&format!("/servers/{server}/messages/{id}"), &service.sign_in().await).await.text();
     assert!(message.contains("id=\"waits\">It waits because"), "its page says so too: {message}");
     browser.screenshot(&pictures().join("queue-stopped.png")).await;
-    // The overview says so too, and leads there.
+    // The overview of the server says so too, and links to the queue.
     browser.open(&service.url_of(&format!("/servers/{server}"))).await;
     browser.until_text("Sending is stopped or slowed by a gate: the shop is being moved").await;
     browser.screenshot(&pictures().join("overview-problems.png")).await;
@@ -47,7 +47,7 @@ async fn sending_is_stopped_and_resumed(service: DevService) {
     browser.until_text("Lifted").await;
     service.until_status(id, "Sent").await;
     browser.until_text("Nothing waits").await;
-    // Both changes are in the audit log, with the reason.
+    // Both changes are in the audit log.
     browser.open(&service.url_of("/account/audit")).await;
     browser.until_text("queue/suspend").await;
     assert!(browser.page_text().await.contains("queue/resume"));
@@ -95,7 +95,7 @@ async fn waiting_mail_of_all_servers_is_found_retried_and_cancelled(service: Dev
     browser.until_text("Nothing waits for two.example").await;
     browser.open(&service.url_of(&format!("/servers/{}/queue?domain=two.example", other.id))).await;
     browser.until_text("bob@two.example").await;
-    // A message is found by its names, whichever server has it.
+    // A message of any server is found by its id, its token and its Message-ID.
     let key = (&other.key, json!({ "id": second, "_expansions": ["status", "details"] }));
     let message = call(&service, "x-server-api-key", key.0, "messages/message", &key.1).await;
     let message_id = message["details"]["message_id"].as_str().unwrap().to_owned();
@@ -126,7 +126,7 @@ async fn waiting_mail_of_all_servers_is_found_retried_and_cancelled(service: Dev
     let partial = service.submit("/operator/queue", &cookie, &form).await;
     let location = partial.header("location").unwrap_or_default().to_owned();
     browser.open(&service.url_of(&location)).await;
-    browser.until_text("some were no longer waiting, their recipient is suppressed").await;
+    browser.until_text("or a rule or limit does not allow it").await;
     let cancelled = call(&service, "x-server-api-key", key.0, "messages/message", &key.1).await;
     assert_eq!(cancelled["status"]["status"], "Cancelled");
     let audit = service.get("/operator/audit", &cookie).await.text();

@@ -170,7 +170,7 @@ async fn a_refused_form_comes_back_on_its_page_with_what_was_typed() {
     let text =
         submit_from(&service, &message, &format!("{message}/act"), &cookie, "act=release").await.text();
     assert!(text.contains(&format!("href=\"{message}?view=events\"")), "{text}");
-    // The message names its suppression.
+    // The page of the held message links to the suppression of its recipient.
     let link = format!("{server}/suppressions?address=gone%40example.net");
     assert!(service.get(&message, &cookie).await.text().contains(&link));
     assert!(service.get(&link, &cookie).await.text().contains("Remove"));

@@ -199,7 +199,7 @@ async fn a_webhook_and_keys_are_created_once_by_forms_that_are_sent_twice() {
     assert_eq!(second.status, 303, "{}", second.text());
     let list = service.get(&webhooks, &cookie).await.text();
     assert_eq!(list.matches("/twice</a>").count(), 1, "{list}");
-    // A new form makes another webhook to the same address.
+    // A newly loaded form creates another webhook with the same URL.
     let once = hidden_field(&list, "once");
     let form = format!("once={once}&url=http%3A%2F%2F127.0.0.1%3A9%2Ftwice");
     assert_eq!(service.submit(&webhooks, &cookie, &form).await.status, 200);
@@ -302,7 +302,7 @@ async fn settings_of_two_people_do_not_overwrite_each_other() {
         refused.text()
     );
 
-    // The pool of the server, by its own form.
+    // The pool of the server has a form of its own, which refuses an old version too.
     let page = service.get(&settings, &cookie).await.text();
     assert!(page.contains(">dedicated</option>"), "{page}");
     let form = format!("version={}&pool={pool}", hidden_field(&page, "version"));
@@ -343,7 +343,7 @@ async fn a_key_that_is_edited_keeps_its_expiry() {
     assert_eq!(edit("").await.status, 303);
     let end = expires_at().await;
     assert!(end.as_str().unwrap().starts_with("2090-01-31T15:30:00"), "{end}");
-    // The last day is a whole day.
+    // The key works until the end of its last day.
     assert_eq!(edit("2090-02-01").await.status, 303);
     let end = expires_at().await;
     assert!(end.as_str().unwrap().starts_with("2090-02-02T00:00:00"), "{end}");

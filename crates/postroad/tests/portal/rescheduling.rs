@@ -21,7 +21,7 @@ async fn a_scheduled_message_gets_another_time() {
     browser.click("#message > details summary").await;
     browser.until_text("In your time zone").await;
     browser.screenshot(&pictures().join("message-reschedule.png")).await;
-    // First a time too far away, then one in an hour. The field is in the browser's time zone.
+    // First a time too far away, then one in an hour. The script shows the field in the browser's time zone.
     let set_time = |hours: i64| {
         format!(
             "const at = new Date(Date.now() + {hours} * 3600000); at.setMinutes(at.getMinutes() - at.getTimezoneOffset()); \

@@ -119,8 +119,8 @@ fn lowest_role_for(action: &str, act: Option<&str>) -> Option<Person> {
     let rows = ROUTES.iter().filter(|(kind, route, _, _)| *kind == Kind::Form && fits(route));
     let has_act =
         |fields: &str| act.is_some_and(|act| fields.split('&').any(|one| one == format!("act={act}")));
-    // Literal routes come before routes with parameters, and among those with the same path the row with the act of the
-    // button.
+    // Literal routes come before routes with parameters. Of the rows with the same path, the one with the button's act
+    // comes first.
     let row = rows.min_by_key(|(_, route, fields, _)| (route.matches('{').count(), !has_act(fields)));
     let (_, _, _, access) = row.unwrap_or_else(|| panic!("no route for {action}"));
     match access {
@@ -289,7 +289,7 @@ async fn admins_have_no_buttons_for_people_with_more_rights() {
         let on_page = buttons(&format!("/account/people/{person}"), cookie, person).await;
         assert_eq!(on_page > 0, expected > 0, "{person}: {on_page}");
     }
-    // An admin cannot give away the role of an owner either.
+    // An admin cannot invite an owner either.
     let invite = async |cookie: &str| service.get("/account/people", cookie).await.text();
     let invite = (invite(&admin).await, invite(&owners_cookie).await);
     let offers_owner = |page: &str| page.split("Invite somebody").nth(1).unwrap().contains("<option>owner");

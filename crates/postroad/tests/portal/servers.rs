@@ -10,10 +10,10 @@ async fn servers_are_listed_with_their_figures_and_problems() {
     let service = DevService::start();
     let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;
-    let held = SecondServer::create_development(&service).await;
+    let development = SecondServer::create_development(&service).await;
     let id = service.send(json!({})).await;
     service.until_status(id, "Sent").await;
-    held.send(&service, json!({})).await;
+    development.send(&service, json!({})).await;
     let gate = format!("/servers/{server}/queue/suspend");
     assert_eq!(service.submit(&gate, &service.sign_in().await, "reason=moving").await.status, 303);
     service.send(json!({ "to": ["ann@waiting.example"] })).await;
@@ -29,7 +29,7 @@ async fn servers_are_listed_with_their_figures_and_problems() {
         if found == ["2", "0", "1", "1 to look at"] { Ok(()) } else { Err(found.join(" / ")) }
     })
     .await;
-    assert_eq!(figures(held.id).await, ["1", "1", "0", "none"]);
+    assert_eq!(figures(development.id).await, ["1", "1", "0", "none"]);
     browser.screenshot(&pictures().join("servers-figures.png")).await;
     browser.set_size(390, 844).await;
     browser.screenshot(&pictures().join("servers-figures-phone.png")).await;
@@ -65,7 +65,7 @@ async fn the_start_page_opens_the_last_server_that_was_viewed() {
     }
     let missing = service.get("/servers/987654321", &cookie).await;
     assert!(missing.headers.get("set-cookie").is_none());
-    // The same in the browser.
+    // In the browser, the link in the head of a page leads to the last viewed server too.
     let browser = service.signed_in_browser().await;
     browser.open(&service.url_of(&format!("/servers/{second}/queue"))).await;
     browser.until_text("What waits").await;

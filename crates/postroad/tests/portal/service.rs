@@ -190,7 +190,7 @@ impl DevService {
         self.get("/", cookie).await.headers["location"].to_str().unwrap().to_owned()
     }
 
-    /// Sends a form as it is.
+    /// Sends a form with these headers, without adding the session's token.
     pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], form: &str) -> Reply {
         let mut all = vec![("content-type", "application/x-www-form-urlencoded")];
         all.extend_from_slice(headers);
@@ -260,10 +260,10 @@ pub(crate) struct FreshService {
 }
 
 impl FreshService {
-    /// Starts the service; `more` is appended to the configuration.
-    pub(crate) fn start(more: &str) -> Self {
+    /// Starts the service; `extra_config` is appended to the configuration.
+    pub(crate) fn start(extra_config: &str) -> Self {
         let folder = TempDir::new().expect("the temporary folder is writable");
-        let config = Self::write_configuration(&folder, more);
+        let config = Self::write_configuration(&folder, extra_config);
         let daemon = Daemon::start(program(), ["serve", "--json", "--config", config.to_str().unwrap()], &[]);
         let url = format!("http://{}", daemon.ready()["http"].as_str().unwrap());
         let printed = daemon.ready()["set_up_url"].as_str().unwrap();
@@ -271,12 +271,12 @@ impl FreshService {
         Self { client: Client::new(&url), url, set_up_link, daemon, _folder: folder }
     }
 
-    /// Writes a configuration with plain HTTP on loopback, with `more` appended; returns its path.
-    pub(crate) fn write_configuration(folder: &TempDir, more: &str) -> PathBuf {
+    /// Writes a configuration with plain HTTP on loopback, with `extra_config` appended; returns its path.
+    pub(crate) fn write_configuration(folder: &TempDir, extra_config: &str) -> PathBuf {
         let path = folder.path().join("postroad.toml");
         let data_dir = folder.path().join("data");
         let text = format!(
-            "data_dir = \"{}\"\nhostname = \"mail.example.com\"\n[http]\nlisten = \"127.0.0.1:0\"\n{more}",
+            "data_dir = \"{}\"\nhostname = \"mail.example.com\"\n[http]\nlisten = \"127.0.0.1:0\"\n{extra_config}",
             data_dir.display()
         );
         std::fs::write(&path, text).unwrap();

@@ -41,7 +41,7 @@ async fn first_person_chooses_an_authenticator_app_at_once() {
 struct ProcessGuard(Child);
 
 impl ProcessGuard {
-    /// Stops the service with SIGTERM. All that it prints after its start is in its output then.
+    /// Stops the service with SIGTERM. After that, its output is complete.
     fn terminate(&mut self) {
         let pid = self.0.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -58,13 +58,13 @@ impl Drop for ProcessGuard {
 
 #[tokio::test]
 async fn without_https_serve_prints_a_link_that_opens_on_this_machine() {
-    for (more, has_plain_link) in [
+    for (extra_config, has_plain_link) in [
         ("", true),
         ("[portal]\nbase_url = \"https://portal.example.com\"\n", false),
         ("trusted_proxies = [\"127.0.0.1\"]\n", false),
     ] {
         let folder = TempDir::new().unwrap();
-        let config = FreshService::write_configuration(&folder, more);
+        let config = FreshService::write_configuration(&folder, extra_config);
         let mut command = daemon::command(program(), &[]);
         command.args(["serve", "--config", config.to_str().unwrap()]).stderr(Stdio::null());
         let output = folder.path().join("output");

@@ -72,14 +72,14 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(service: Dev
     // The links stop working when the domain is deleted.
     browser.open(&service.url_of(&format!("/servers/{server}/domains/shared.test"))).await;
     browser.click("form[action$='/delete'] button").await;
-    browser.accept_question().await;
+    browser.accept_confirmation().await;
     browser.until_text("Removed").await;
     assert_eq!(service.client.get(path).await.unwrap().status, 404);
 }
 
-/// The page of the records updates itself without being loaded again, except without JavaScript.
+/// Without JavaScript, the browser reloads the page instead.
 #[tokio::test]
-async fn pages_update_themselves_without_being_loaded_again() {
+async fn the_shared_page_of_dns_records_updates_itself_without_a_reload() {
     let service = DevService::start();
     let cookie = service.sign_in().await;
     let server = service.server_path(&cookie).await;

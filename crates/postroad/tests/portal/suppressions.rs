@@ -68,13 +68,13 @@ async fn an_address_is_suppressed_with_a_reason_until_a_day_and_several_are_remo
         browser.click(&format!("input[value='{address}']")).await;
     }
     browser.click(".bulk button").await;
-    browser.accept_question().await;
+    browser.accept_confirmation().await;
     browser.until_text("Removed").await;
     let text = browser.text("#list").await;
     assert!(!text.contains("ann@") && !text.contains("bob@") && text.contains("eve@example.net"), "{text}");
     // The button of a row removes that address alone.
     browser.click("#list td button").await;
-    browser.accept_question().await;
+    browser.accept_confirmation().await;
     browser.until_text("Nobody is suppressed").await;
     let cookie = service.sign_in().await;
     let form = "address=x@example.net&expires_at=2001-01-01";
@@ -87,7 +87,7 @@ async fn an_address_is_suppressed_with_a_reason_until_a_day_and_several_are_remo
 }
 
 #[tokio::test]
-async fn a_list_of_addresses_is_suppressed_and_invalid_lines_are_reported() {
+async fn a_list_of_addresses_is_imported_and_its_invalid_lines_are_reported() {
     let service = DevService::start();
     let browser = service.signed_in_browser().await;
     let server = server_of(&browser).await;

@@ -41,7 +41,7 @@ async fn texts_are_previewed_without_being_saved() {
     browser.fill("textarea[name=html_body]", "<p style=\"color: red\">Dear {{ name }}</p>").await;
     browser.fill("textarea[name=sample_model]", "{ \"name\": \"Ann\", \"code\": 1 }").await;
     for _ in 0..2 {
-        // Twice: the form stays, and its answer comes into the frame.
+        // Twice, because the form stays on the page: its answer is shown in the frame.
         browser.click("button[formtarget=draft]").await;
     }
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
@@ -82,7 +82,7 @@ async fn a_template_of_the_maximum_size_is_saved_in_the_editor() {
     let service = DevService::start();
     let cookie = service.sign_in().await;
     let server = service.server_path(&cookie).await;
-    // Just below the limit of a body; URL-encoded, each of its bytes takes three.
+    // Just below the size limit of a body. URL-encoding makes three bytes of each byte.
     let chars = 255 << 10;
     let encoded = "%C3%BC".repeat(chars);
     let mut form = vec![format!("name=Large&subject=x&plain_body={encoded}")];
@@ -143,7 +143,7 @@ async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language()
     );
     let missing = service.get(&format!("{path}?model=%7B%7D"), &cookie).await;
     assert!(missing.text().contains("name"), "{}", missing.text());
-    // The first and the third version, in the other language.
+    // Compare the first and the third version, in German.
     let compare = format!("{path}/compare?from=1&to=3&locale=de&model=%7B%22name%22%3A%22Zoe%22%7D");
     browser.open(&service.url_of(&compare)).await;
     browser.until(".diff .added").await;
@@ -160,7 +160,7 @@ async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language()
 }
 
 #[tokio::test]
-async fn a_test_mail_has_a_sender_and_leaving_unsaved_texts_asks_first() {
+async fn the_test_mail_form_suggests_a_sender_and_the_browser_asks_before_unsaved_texts_are_lost() {
     let service = DevService::start();
     let key = service.ready("api_key");
     let new =
@@ -186,7 +186,7 @@ async fn a_test_mail_has_a_sender_and_leaving_unsaved_texts_asks_first() {
     browser.click("button[formaction$='/check']").await;
     browser.until_text("No mistakes").await;
     assert!(asks_before_leaving().await);
-    // The page that shows the check can save too.
+    // The page with the result of the check can save the texts too.
     browser.click("button[name=publish]").await;
     browser.until_text("Version 2 published").await;
     assert!(!asks_before_leaving().await);

@@ -1,4 +1,4 @@
-//! The portal over TLS, and behind a proxy that ends TLS: cookies, HSTS, and addresses on pages.
+//! The portal over TLS, and behind a proxy that terminates TLS: cookies, HSTS, and URLs on pages.
 
 use postroad_testkit::http::{Bytes, Method};
 use postroad_testkit::{Client, Reply, TestCertificate};
@@ -33,7 +33,7 @@ impl PortalClient<'_> {
         self.client.request(Method::POST, path, &headers, form.to_owned().into()).await.unwrap()
     }
 
-    /// Sets up the service, and checks all that depends on TLS.
+    /// Sets up the service, and checks all that depends on whether the browser's connection has TLS (`is_tls`).
     async fn check(&self, set_up_link: &str, is_tls: bool) {
         let token = set_up_link.split_once("token=").unwrap().1;
         let form = format!("token={token}&account=Shop&email=owner@shop.example&password={PASSWORD}");
@@ -58,7 +58,7 @@ impl PortalClient<'_> {
             let hsts = reply.headers.get(HSTS).map(|value| value.to_str().unwrap());
             assert_eq!(hsts, is_tls.then_some("max-age=31536000"), "{path}");
         }
-        // The page with a new key has commands for the address that the browser uses.
+        // The page with a new key shows commands with the base URL that the browser uses.
         let csrf = form_token(&self.get("/servers", cookie).await);
         let server = self.post("/servers", cookie, &format!("csrf={csrf}&name=shop&mode=live")).await;
         assert_eq!(server.status, 303, "{}", server.text());
@@ -67,9 +67,12 @@ impl PortalClient<'_> {
         assert!(key.text().contains(&format!("{}/api/v1/send/message", self.origin)), "{}", key.text());
         let other = if is_tls { "http://" } else { "https://" };
         assert!(!key.text().contains(&format!("{other}{}", self.origin.split_once("://").unwrap().1)));
-        let last = self.get(&keys, cookie).await.headers["set-cookie"].to_str().unwrap().to_owned();
-        assert!(last.starts_with("server=") && last.contains("; HttpOnly"), "{last}");
-        assert_eq!(last.contains("; Secure"), is_tls, "{last}");
+        let server_cookie = self.get(&keys, cookie).await.headers["set-cookie"].to_str().unwrap().to_owned();
+        assert!(
+            server_cookie.starts_with("server=") && server_cookie.contains("; HttpOnly"),
+            "{server_cookie}"
+        );
+        assert_eq!(server_cookie.contains("; Secure"), is_tls, "{server_cookie}");
         // A form of another site is refused.
         let foreign =
             [self.headers.as_slice(), &[("cookie", cookie), ("origin", "https://evil.example")]].concat();
@@ -82,7 +85,7 @@ impl PortalClient<'_> {
 }
 
 #[tokio::test]
-async fn over_tls_cookies_are_secure_and_addresses_are_https() {
+async fn over_tls_cookies_are_secure_and_urls_are_https() {
     let folder = TempDir::new().unwrap();
     let certificate = TestCertificate::for_localhost();
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -99,7 +102,7 @@ async fn over_tls_cookies_are_secure_and_addresses_are_https() {
 }
 
 #[tokio::test]
-async fn behind_a_trusted_proxy_with_tls_cookies_are_secure_and_addresses_are_https() {
+async fn behind_a_trusted_proxy_with_tls_cookies_are_secure_and_urls_are_https() {
     let fresh = FreshService::start("trusted_proxies = [\"127.0.0.0/8\"]\n");
     let headers =
         vec![("host", "portal.example"), ("x-forwarded-proto", "https"), ("x-forwarded-for", "198.51.100.7")];

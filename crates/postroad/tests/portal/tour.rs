@@ -15,7 +15,7 @@ use crate::service::{DevService, FreshService, pictures, server_of};
 /// Width of a phone's screen.
 const PHONE_WIDTH: u32 = 390;
 
-/// Every page is in one of three parts, which are tested at the same time.
+/// The pages are divided into this many parts, which are tested at the same time.
 const PARTS: usize = 3;
 
 async fn look_at_pages(part: usize) {
@@ -97,7 +97,7 @@ async fn rare_states_of_pages_are_legible_in_light_dark_and_on_a_phone() {
     let server = format!("/servers/{}", placeholders["server"]);
     mail_reports(&service).await;
     let mut tour = Tour::start(service.signed_in_browser().await);
-    // The question before a job.
+    // The page that asks for confirmation before a job.
     let browser = &tour.browser;
     browser.open(&service.url_of(&format!("{server}/messages?tab=held"))).await;
     browser.click("input[name=all]").await;
@@ -261,7 +261,7 @@ async fn use_authenticator_app(service: &DevService, browser: &Browser) {
     browser.until_text("Keep these recovery codes").await;
 }
 
-/// Script that returns the texts in SVG pictures that reach beyond the picture.
+/// Script that returns the texts that reach beyond the edge of their SVG picture.
 const CUT_TEXTS: &str = "return [...document.querySelectorAll('svg')].flatMap(svg => {
     const whole = svg.viewBox.baseVal;
     const isCut = text => {
@@ -323,7 +323,7 @@ impl Tour {
         }
         browser.set_dark(false).await;
         browser.set_size(1280, 844).await;
-        // The answer to a form with a mistake, and to a page that does not exist.
+        // Expected on the console: the answers to a form with a mistake and to a page that does not exist.
         let is_answer = |line: &String| line.contains("404 (Not Found)") || line.contains("status of 422");
         let log = browser.console().await;
         self.faults
@@ -430,7 +430,7 @@ async fn a_template_is_written_corrected_published_and_sent() {
         Some("welcome"),
         "the form keeps its texts"
     );
-    // The number of the line is marked, and leads there.
+    // The line number of the mistake is marked, and a link selects that line.
     assert_eq!(browser.text(".gutter .bad").await, "2");
     browser.screenshot(&pictures().join("template-mistake.png")).await;
     browser.click("a[data-line]").await;

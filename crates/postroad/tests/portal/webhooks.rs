@@ -98,7 +98,7 @@ async fn attempts_are_filtered_and_settings_changed(service: DevService) {
     assert_eq!(has("since=2026-01-01").await, [true, true]);
     assert_eq!(has("result=succeeded&until=2026-01-01").await, [false, false]);
     assert_eq!(has("result=succeeded&since=x").await, [false, true]);
-    // A replay between two times.
+    // Events between two times are replayed.
     let id = service.send(json!({})).await;
     service.until_status(id, "Sent").await;
     let posted = receiver.wait_for("/hook", 3).len();
@@ -111,7 +111,7 @@ async fn attempts_are_filtered_and_settings_changed(service: DevService) {
     receiver.wait_for("/hook", posted + 1);
     let form = format!("hours=1&from_utc={from}");
     assert_eq!(service.submit(&format!("{path}/replay"), &cookie, &form).await.status, 422);
-    // One event, by the id that the page of events shows.
+    // One event is replayed, by the id that the page of events shows.
     let events =
         service.get(&format!("{}/events", path.split("/webhooks").next().unwrap()), &cookie).await.text();
     let mut ids = events.split("<br><small>").map(|rest| rest.split('<').next().unwrap());
@@ -120,7 +120,7 @@ async fn attempts_are_filtered_and_settings_changed(service: DevService) {
         let replayed = service.submit(&format!("{path}/replay"), &cookie, &format!("event={id}")).await;
         assert_eq!(replayed.status, status, "{id}: {}", replayed.text());
     }
-    // Another format. The same form, whose version is now old, is refused.
+    // The format is changed. The same form, whose version is now old, is refused.
     let page = service.get(&path, &cookie).await.text();
     let version = hidden_field(&page, "version");
     let url = receiver.url("/hook").replace(':', "%3A").replace('/', "%2F");
@@ -165,7 +165,7 @@ async fn events_of_a_period_are_replayed_and_personal_data_is_erased() {
     browser.click("main > details button").await;
     browser.until_text("The events of that time are posted again").await;
     receiver.wait_for("/hook", 2);
-    // A replay that stopped before its end says how far it came, and can be continued.
+    // The page of a replay that stopped before its end says how many events were posted, and has a button to continue.
     let page = browser.url().await;
     let (page, _) = page.split_once('?').unwrap();
     let micros = |hours: u64| SystemClock.now().minus(Duration::from_hours(hours)).as_micros();
@@ -179,7 +179,7 @@ async fn events_of_a_period_are_replayed_and_personal_data_is_erased() {
     browser.open(&service.url_of(&format!("/servers/{server}/settings"))).await;
     browser.fill("form[action$='/erase'] input[name=address]", "eve@example.net").await;
     browser.click("form[action$='/erase'] button").await;
-    browser.accept_question().await;
+    browser.accept_confirmation().await;
     browser.until_text("Erase personal data").await;
     browser.until_text("Done").await;
     browser.until_text("is kept, also where it contains the address").await;

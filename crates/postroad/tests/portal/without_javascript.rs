@@ -47,7 +47,7 @@ async fn every_page_works_without_javascript() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Forms that change something, from their tag to their end.
+/// The HTML of the page's POST forms.
 pub(crate) fn forms(html: &str) -> Vec<String> {
     let all = html.split("<form").skip(1).map(|part| part.split("</form>").next().unwrap());
     all.filter(|form| form.split('>').next().unwrap().contains("method=\"post\""))
@@ -68,7 +68,7 @@ fn form_fault(form: &str, page: &str) -> Option<&'static str> {
     if is_empty {
         // A list without anything to tick.
         None
-    } else if !is_form(&action) {
+    } else if !takes_forms(&action) {
         Some("no such form")
     } else if !form.contains("<button") {
         Some("no button")
@@ -81,8 +81,8 @@ fn form_fault(form: &str, page: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether the path is one of a form.
-fn is_form(path: &str) -> bool {
+/// Whether a form may be sent to the path.
+fn takes_forms(path: &str) -> bool {
     let forms: BTreeSet<String> = ROUTES
         .iter()
         .filter(|(kind, _, _, _)| *kind == Kind::Form)

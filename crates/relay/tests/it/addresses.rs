@@ -1,4 +1,4 @@
-//! Authentication by address, and the PROXY protocol.
+//! Authentication by the IP address of the client, and the PROXY protocol.
 
 use postroad_model::{CredentialId, Protocol};
 use postroad_relay::Settings;
@@ -13,7 +13,7 @@ fn behind_proxy() -> Settings {
 }
 
 #[tokio::test]
-async fn a_bound_address_sends_without_auth_on_the_plain_listener_only() {
+async fn a_client_at_a_bound_address_sends_without_auth_on_the_plain_listener_only() {
     let service = Service::start().await;
     let mut client = SmtpClient::connect(service.plain).await;
     assert!(!client.say("EHLO client.example").await.contains("AUTH"));
@@ -35,7 +35,7 @@ async fn a_bound_address_sends_without_auth_on_the_plain_listener_only() {
 }
 
 #[tokio::test]
-async fn the_narrowest_network_counts_and_a_revoked_one_does_not() {
+async fn the_narrowest_network_counts_and_that_of_a_revoked_key_does_not() {
     let service = Service::start_with(behind_proxy(), 0).await;
     let live = postroad_model::ServerMode::Live;
     service.app.create_server("other".into(), "dev", live, None).await.unwrap();

@@ -10,7 +10,7 @@ const BAD: &str = "535 5.7.8 Authentication credentials invalid";
 const SUSPENDED: &str = "554 5.7.1 The mail server has been suspended";
 
 #[tokio::test]
-async fn plain_and_login_with_and_without_an_initial_response() {
+async fn auth_plain_and_auth_login_succeed_with_and_without_an_initial_response() {
     let service = Service::start().await;
     let (key, secret) = (encode(&service.key), encode(&service.secret));
     let plain = encode(&format!("\0{}\0{}", service.key, service.secret));
@@ -33,7 +33,7 @@ async fn plain_and_login_with_and_without_an_initial_response() {
 }
 
 #[tokio::test]
-async fn nothing_is_taken_before_tls_and_auth() {
+async fn no_message_is_accepted_before_tls_and_auth() {
     let service = Service::start().await;
     let mut client = SmtpClient::connect(service.starttls).await;
     let greeting = client.say("EHLO client.example").await;
@@ -149,7 +149,7 @@ async fn a_client_that_guesses_secrets_is_disconnected_and_good_keys_keep_workin
 }
 
 #[tokio::test]
-async fn a_key_with_a_login_logs_in_by_it() {
+async fn a_client_authenticates_with_the_login_of_a_key() {
     let service = Service::start().await;
     let made = service.create_key(|key| key.login = Some("Shop@Example.com".into())).await;
     assert_eq!(made["login"], "shop@example.com");

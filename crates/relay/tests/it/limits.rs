@@ -36,7 +36,7 @@ async fn messages_over_the_size_limit_are_refused() {
 }
 
 #[tokio::test]
-async fn a_thousand_recipients_and_not_one_more() {
+async fn a_message_may_have_a_thousand_recipients_and_not_one_more() {
     let service = Service::start().await;
     let mut client = service.client().await;
     let recipients: Vec<String> = (0..=1_000).map(|at| format!("RCPT TO:<r{at}@example.com>\r\n")).collect();
@@ -200,7 +200,7 @@ async fn messages_of_one_server_leave_memory_to_those_of_others() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_a_temporary_refusal() {
+async fn a_message_is_refused_temporarily_while_the_disk_is_full() {
     let service = Service::start_with(settings(), u64::MAX).await;
     let mut client = service.client().await;
     let reply = client.deliver(FROM, &TO, &message_text("")).await;

@@ -100,7 +100,7 @@ async fn malformed_messages_are_refused() {
 }
 
 #[tokio::test]
-async fn chunks_make_one_message() {
+async fn several_bdat_chunks_make_one_message() {
     let service = Service::start().await;
     let mut client = service.client().await;
     let message = message_text("");

@@ -111,7 +111,7 @@ async fn commands_sent_before_tls_are_never_executed() {
         .await;
     assert!(client.reply().await.starts_with("220 "));
     let mut client = client.tls_handshake().await.unwrap();
-    // The injected command gets no reply, and its greeting does not count.
+    // The injected commands get no reply, and the injected EHLO does not count.
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, "503 5.5.1 Say EHLO first");
     assert!(client.say("EHLO client.example").await.starts_with("250-"));
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, "530 5.7.0 Authentication required");

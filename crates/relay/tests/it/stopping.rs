@@ -32,7 +32,7 @@ async fn a_message_in_progress_is_finished_and_other_clients_are_disconnected() 
 }
 
 #[tokio::test]
-async fn a_client_that_takes_too_long_is_cut_off() {
+async fn a_transaction_that_outlasts_the_stop_time_is_cut_off() {
     let times = TimeLimits { stop: Duration::from_millis(200), ..TimeLimits::default() };
     let service = Service::start_with(postroad_relay::Settings { times, ..settings() }, 0).await;
     let mut busy = service.client().await;

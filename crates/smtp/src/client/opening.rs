@@ -92,12 +92,12 @@ impl ClientSession {
         let Some(credentials) = &self.config.credentials else {
             return self.ready();
         };
-        let may_speak = self.is_encrypted || credentials.allow_without_tls;
-        if may_speak && self.capabilities.auth_plain {
+        let may_send_credentials = self.is_encrypted || credentials.allow_without_tls;
+        if may_send_credentials && self.capabilities.auth_plain {
             // RFC 4616 2, with an initial response (RFC 4954 4).
             let line = format!("AUTH PLAIN {}", plain(credentials));
             self.say(Segment::masked(&line, &format!("AUTH PLAIN {MASK}"), Awaited::AuthPlain));
-        } else if may_speak && self.capabilities.auth_login {
+        } else if may_send_credentials && self.capabilities.auth_login {
             self.say(Segment::line("AUTH LOGIN", Awaited::AuthLogin));
         } else {
             self.close_politely(Closed::AuthNotOffered);
@@ -106,12 +106,12 @@ impl ClientSession {
 
     pub(super) fn on_auth(&mut self, awaited: Awaited, reply: Reply) {
         let credentials = self.config.credentials.as_ref();
-        let answer = match (awaited, credentials) {
+        let response = match (awaited, credentials) {
             (Awaited::AuthLogin, Some(it)) => Some((BASE64.encode(&it.username), Awaited::AuthUsername)),
             (Awaited::AuthUsername, Some(it)) => Some((BASE64.encode(&it.password), Awaited::AuthPassword)),
             _ => None,
         };
-        match (reply.class(), answer) {
+        match (reply.class(), response) {
             // RFC 4954 4: 235; other positive codes count as 235.
             (ReplyClass::Positive, None) => self.ready(),
             (ReplyClass::Intermediate, Some((line, next))) => self.say(Segment::masked(&line, MASK, next)),

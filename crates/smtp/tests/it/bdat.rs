@@ -19,7 +19,7 @@ const ENVELOPE_AND_MESSAGE: &str = "
 ";
 
 #[test]
-fn small_message_goes_with_its_envelope() {
+fn small_message_is_sent_with_its_envelope() {
     with_chunking(&format!(
         "{ENVELOPE_AND_MESSAGE}
          S: 250 ok
@@ -32,7 +32,7 @@ fn small_message_goes_with_its_envelope() {
 }
 
 #[test]
-fn refused_recipient_is_the_outcome_whatever_bdat_answers() {
+fn refused_recipient_is_the_outcome_whatever_the_reply_to_bdat() {
     with_chunking(&format!(
         "{ENVELOPE_AND_MESSAGE}
          S: 250 ok
@@ -80,7 +80,7 @@ fn refused_message_sent_with_its_envelope_needs_rset() {
 }
 
 #[test]
-fn without_pipelining_everything_waits() {
+fn without_pipelining_each_command_waits_for_the_reply_before_it() {
     let dialogue = format!(
         "{}> send hi|
          C: MAIL FROM:<a@rp.example.org>
@@ -112,7 +112,7 @@ fn in_chunks(rest: &str) {
 }
 
 #[test]
-fn large_message_goes_in_bounded_chunks_after_the_recipient_is_accepted() {
+fn large_message_is_sent_in_bounded_chunks_after_the_recipient_is_accepted() {
     in_chunks(
         "> send abcd|efgh|ij|
          C: MAIL FROM:<a@rp.example.org>

@@ -24,7 +24,7 @@ fn dialogue_up_to(line: &str) -> String {
 }
 
 #[test]
-fn quit_closes_whether_it_is_answered_or_not() {
+fn quit_closes_the_session_with_or_without_a_reply() {
     for answer in ["S: 221 bye", "S: 421 bye", "> drop", "> timeout"] {
         let dialogue = format!("{}> quit\nC: QUIT\n{answer}\nE: closed: quit", opening_dialogue(""));
         play(config(), &dialogue);
@@ -32,7 +32,7 @@ fn quit_closes_whether_it_is_answered_or_not() {
 }
 
 #[test]
-fn outcome_of_a_lost_connection_says_whether_the_end_was_sent() {
+fn outcome_of_a_lost_connection_says_whether_the_end_of_the_message_was_sent() {
     for (line, phase) in
         [("MAIL FROM:<a@rp.example.org>", "mail_from"), ("net>", "rcpt_to"), ("DATA", "data")]
     {
@@ -46,7 +46,7 @@ fn outcome_of_a_lost_connection_says_whether_the_end_was_sent() {
 }
 
 #[test]
-fn closing_reply_is_understood_at_every_phase() {
+fn reply_421_in_any_phase_is_the_outcome_and_closes_the_session() {
     for (line, phase) in
         [("MAIL FROM:<a@rp.example.org>", "mail_from"), ("net>", "rcpt_to"), ("DATA", "data")]
     {
@@ -80,7 +80,7 @@ fn message_sent_with_its_envelope_to_a_closing_server_gets_its_outcome() {
 }
 
 #[test]
-fn nonsense_in_a_transaction_interrupts_it() {
+fn invalid_reply_in_a_transaction_interrupts_it() {
     let cases = [
         ("DATA", "250 what?", "interrupted (data)", "250 is not a valid reply to the command (data)"),
         ("net>", "354 go", "interrupted (rcpt_to)", "354 is not a valid reply to the command (rcpt_to)"),
@@ -95,13 +95,13 @@ fn nonsense_in_a_transaction_interrupts_it() {
 }
 
 #[test]
-fn unexpected_reply_between_messages_closes() {
+fn unexpected_reply_between_messages_closes_the_session() {
     let end = "S: 250 hello?\nE: closed: the server sent 250 without a command (ready)";
     play(config(), &format!("{}{end}", opening_dialogue("")));
 }
 
 #[test]
-fn refused_rset_closes() {
+fn refused_rset_closes_the_session() {
     let end = "S: 550 no such user
          C: RSET
          E: refused: 550 no such user (rcpt_to)
@@ -146,15 +146,15 @@ fn refusal_in_the_middle_of_the_body_is_kept_and_no_dot_follows() {
 }
 
 #[test]
-fn last_bytes_wait_until_the_driver_takes_the_event() {
+fn last_bytes_of_a_message_wait_until_the_driver_takes_the_finishing_event() {
     let mut session = session_in_body();
     let mut out = Vec::new();
     session.fill_output(&mut out, 100_000);
     assert!(out.ends_with(b"x\r\n"), "the dot is held back");
     assert_eq!(session.fill_output(&mut out, 100_000), 0, "the dot is still held back");
 
-    // If the connection is lost now, nothing can have been accepted: the end was not sent, and the event is
-    // taken back.
+    // If the connection is lost now, the server cannot have accepted the message: its end was not sent, and the event
+    // is withdrawn.
     let mut lost = session_in_body();
     lost.fill_output(&mut Vec::new(), 100_000);
     lost.connection_ended(EndCause::Io);

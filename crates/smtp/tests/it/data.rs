@@ -188,7 +188,7 @@ fn messages_that_the_host_cannot_accept_are_not_sent() {
 }
 
 #[test]
-fn message_without_a_last_newline_gets_one_and_an_empty_one_is_a_dot() {
+fn message_without_a_last_newline_gets_one_and_an_empty_message_is_only_a_dot() {
     let up_to_354 = "C: MAIL FROM:<a@rp.example.org>
          S: 250 ok
          C: RCPT TO:<bob@example.net>

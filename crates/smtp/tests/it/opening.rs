@@ -22,7 +22,7 @@ fn greeting_with_extensions_makes_the_session_ready() {
 }
 
 #[test]
-fn banner_of_many_lines_is_one_banner() {
+fn banner_of_many_lines_is_followed_by_one_ehlo() {
     play(config(), "S: 220-mx.example.net ESMTP\nS: 220-no spam here\nS: 220 ready\nC: EHLO out.example.org");
 }
 
@@ -41,7 +41,7 @@ fn server_without_extensions_is_greeted_with_helo() {
 }
 
 #[test]
-fn refused_openings_close() {
+fn refused_interrupted_and_invalid_openings_close_the_session() {
     let cases = [
         "S: 554 5.7.1 go away
          C: QUIT
@@ -114,7 +114,7 @@ fn plaintext_after_starttls_ends_the_session() {
 }
 
 #[test]
-fn failed_handshake_closes() {
+fn failed_handshake_closes_the_session() {
     let rest = "S: 220 go
         E: start tls
         > drop
@@ -154,7 +154,7 @@ fn auth(mechanisms: &str, rest: &str) -> String {
 }
 
 #[test]
-fn plain_is_preferred_and_masked() {
+fn auth_plain_is_preferred_and_its_response_is_masked() {
     let rest = "C: AUTH PLAIN AHJlbGF5AGh1bnRlcjI=\nS: 235 2.7.0 welcome\nE: ready";
     let mut session = play(with_password(true), &auth("LOGIN PLAIN", rest));
     let transcript = session.take_transcript().to_string();
@@ -163,7 +163,7 @@ fn plain_is_preferred_and_masked() {
 }
 
 #[test]
-fn login_is_used_if_plain_is_not_offered() {
+fn auth_login_is_used_if_plain_is_not_offered() {
     let rest = "C: AUTH LOGIN
         S: 334 VXNlcm5hbWU6
         C: cmVsYXk=
@@ -178,7 +178,7 @@ fn login_is_used_if_plain_is_not_offered() {
 }
 
 #[test]
-fn refused_password_closes_and_its_echo_is_masked() {
+fn refused_password_closes_the_session_and_its_echo_is_masked() {
     let rest = "C: AUTH PLAIN AHJlbGF5AGh1bnRlcjI=
         S: 535 5.7.8 not AHJlbGF5AGh1bnRlcjI=
         C: QUIT
@@ -193,7 +193,7 @@ fn passwords_are_not_sent_in_the_clear_or_by_unknown_mechanisms() {
 }
 
 #[test]
-fn odd_answers_to_auth_close() {
+fn invalid_replies_to_auth_close_the_session() {
     let rest = "C: AUTH LOGIN\nS: 235 already\nE: closed: 235 is not a valid reply to the command (auth)";
     play(with_password(true), &auth("LOGIN", rest));
     let rest = "C: AUTH PLAIN AHJlbGF5AGh1bnRlcjI=\nS: 334 more\nE: closed: 334 is not a valid reply to the command (auth)";

@@ -61,7 +61,7 @@ async fn small_message_is_a_single_write() {
 }
 
 #[tokio::test]
-async fn eight_bit_and_utf8_are_announced() {
+async fn eight_bit_bodies_and_utf8_addresses_are_announced_in_mail() {
     let peer = SmtpPeer::start(Script::new().offering(EVERYTHING));
     let messages = vec![message("jürgen@example.net", "Grüße|")];
     let report = Driver::new(peer.address(), config()).deliver(messages).await;
@@ -117,7 +117,7 @@ async fn starttls_carries_the_message_and_hides_the_password() {
 }
 
 #[tokio::test]
-async fn bad_tls_ends_in_the_handshake() {
+async fn invalid_certificate_or_broken_tls_ends_the_session_in_the_handshake() {
     let good = TestCertificate::for_localhost();
     let names = ["localhost"];
     let bad = [
@@ -130,7 +130,8 @@ async fn bad_tls_ends_in_the_handshake() {
     ];
     for tls in bad {
         let silent_phase = matches!(tls, PeerTls::Stall).then_some(Phase::TlsHandshake);
-        // Trusts the authority of an expired certificate or one with a wrong name, so that nothing else is wrong.
+        // Trusts the authority of the certificate, even of an expired one or one with a wrong name, so that nothing
+        // else is wrong with it.
         let ca_pem = match &tls {
             PeerTls::With(certificate) => certificate.ca_pem.clone(),
             _ => good.ca_pem.clone(),
@@ -146,7 +147,7 @@ async fn bad_tls_ends_in_the_handshake() {
 }
 
 #[tokio::test]
-async fn refused_recipient_leaves_the_connection_for_the_next() {
+async fn refused_recipient_leaves_the_connection_for_the_next_message() {
     for extensions in [&[] as &[&str], &["PIPELINING"], EVERYTHING] {
         let script = Script::new().offering(extensions);
         let peer = SmtpPeer::start(script.first(1, Stage::RcptTo, Answer::reply("550 5.1.1 no such user")));
@@ -159,7 +160,7 @@ async fn refused_recipient_leaves_the_connection_for_the_next() {
 }
 
 #[tokio::test]
-async fn drop_after_the_end_is_a_possible_duplicate_and_before_it_is_not() {
+async fn message_is_a_possible_duplicate_only_if_the_connection_is_lost_after_its_end() {
     for extensions in [&[] as &[&str], EVERYTHING] {
         let script = Script::new().offering(extensions);
         let peer = SmtpPeer::start(script.on(Stage::Message, Answer::hang_up()));
@@ -186,9 +187,9 @@ async fn message_received_before_a_break_is_accepted_or_a_possible_duplicate() {
                 let report = deliver(&peer, config(), &["hi|"]).await;
                 for received in peer.messages() {
                     let outcome = &report.outcomes[0];
-                    let is_known = matches!(outcome.verdict, Verdict::Accepted(_));
-                    assert!(is_known || outcome.is_possible_duplicate(), "{bytes}: {outcome:?}");
-                    assert!(received.answer.is_some() || !is_known, "{bytes}: {outcome:?}");
+                    let is_accepted = matches!(outcome.verdict, Verdict::Accepted(_));
+                    assert!(is_accepted || outcome.is_possible_duplicate(), "{bytes}: {outcome:?}");
+                    assert!(received.answer.is_some() || !is_accepted, "{bytes}: {outcome:?}");
                 }
                 assert!(report.outcomes.len() <= 1);
             }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fullest_window_decides() {
+    fn window_with_the_least_room_decides_how_many_messages_are_admitted() {
         let of = |values: &[_], requested| Admission::of(counts(values), requested);
         assert_eq!(of(&[], 5).admitted, 5);
         let both = [(LimitPeriod::Hour, 10, 2), (LimitPeriod::Month, 100, 97)];

@@ -110,6 +110,7 @@ pub(crate) fn hold_beyond(limit: u32, before: i64, messages: &[MessageId], cause
 /// Key of the messages counted for an hourly limit: server, and hours since 1970.
 pub(crate) type ServerHour = (ServerId, i64);
 
+/// Initial values of a message, its queue entry and its first delivery record.
 pub(crate) struct InitialRow<'a> {
     pub(crate) status: Status,
     /// When the message's queue entry is due; `None` if the message gets no queue entry.

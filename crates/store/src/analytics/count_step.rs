@@ -11,10 +11,10 @@ use crate::{Result, Store};
 /// Maximum number of events read at once. Events of a minute with the same dimensions change the same rows, so the more
 /// are counted together, the fewer rows are read and written.
 const EVENTS_READ_MAX: usize = 2_000;
-/// Approximate limit of rows written in one transaction, so that other writers wait only briefly. Events of many
-/// minutes or dimensions reach it before `EVENTS_READ_MAX`.
+/// Approximate limit of rows written in one transaction, so that other writers wait only briefly. A batch with
+/// many different minutes or dimensions reaches this limit before `EVENTS_READ_MAX`.
 const ROWS_PER_TRANSACTION: usize = 1_000;
-/// Maximum number of transactions in one call of `count_events`. The next call reads the events that are left again.
+/// Maximum number of transactions in one call of `count_events`. The next call reads the remaining events again.
 const TRANSACTIONS_PER_CALL_MAX: usize = 4;
 
 /// Result of one call of `count_events`.

@@ -14,6 +14,7 @@ const WRITE_COUNTERS: &str = "INSERT INTO counters (server_id, grain, shape, at,
         AS row (grain, shape, at, dimensions, counts, first_attempt, sent)
     ON CONFLICT (server_id, grain, shape, at, dimensions) DO UPDATE SET counts = excluded.counts,
         first_attempt = excluded.first_attempt, sent = excluded.sent";
+/// The column `block` holds the start of a block of 32 days, `days` the counts of each of these days (`day_counts.rs`).
 const WRITE_DOMAINS: &str = "INSERT INTO recipient_domains (server_id, block, domain, days)
     SELECT $1, row.* FROM unnest($2::bigint[], $3::text[], $4::bytea[]) AS row (block, domain, days)
     ON CONFLICT (server_id, block, domain) DO UPDATE SET days = excluded.days";
@@ -43,10 +44,10 @@ pub(crate) async fn write_recipient_domains(
     server_id: ServerId,
     rows: &[((i64, String), Vec<u8>)],
 ) -> Result<(), StoreError> {
-    let blocks: Vec<i64> = rows.iter().map(|((block, _), _)| *block).collect();
+    let block_starts: Vec<i64> = rows.iter().map(|((block_start, _), _)| *block_start).collect();
     let domains: Vec<&str> = rows.iter().map(|((_, domain), _)| domain.as_str()).collect();
     let days: Vec<&[u8]> = rows.iter().map(|(_, days)| days.as_slice()).collect();
     let write = transaction.prepare_cached(WRITE_DOMAINS).await?;
-    transaction.execute(&write, &[&server_id.0, &blocks, &domains, &days]).await?;
+    transaction.execute(&write, &[&server_id.0, &block_starts, &domains, &days]).await?;
     Ok(())
 }

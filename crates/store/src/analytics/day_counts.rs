@@ -31,7 +31,7 @@ impl DayCounts {
         self.0.entry(day as u64).or_default().add(counts);
     }
 
-    /// Each day is encoded as its index, the length of its counts, and the counts.
+    /// Each day is encoded as its index, the length of its encoded counts in bytes, and these counts.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (day, counts) in &self.0 {
@@ -48,7 +48,8 @@ impl DayCounts {
     }
 }
 
-/// Adds the days of an encoded block that begin at `from` or later and before `to`.
+/// Adds to `sum` the counts of the block's days that begin at `from` or later and before `to`. `block` is the start of
+/// the block.
 pub(crate) fn add_days(
     sum: &mut Counts,
     bytes: &[u8],

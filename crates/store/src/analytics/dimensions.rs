@@ -110,14 +110,14 @@ macro_rules! dimensions {
             }
         }
 
-        /// Which dimensions a group of counters distinguishes. A chart by tag reads the counters of single tags, not those
-        /// of every combination that includes a tag.
+        /// Which dimensions a group of counters distinguishes. A chart by tag reads the counters of single tags, not
+        /// those of every combination that includes a tag.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Breakdown {
             /// No dimensions: everything is counted together, under the number 0.
             Total,
             $($(#[doc = $doc])* $dimension,)+
-            /// All dimensions of a message, for queries about more than one.
+            /// All dimensions of messages, for queries about more than one dimension.
             Full,
             /// All dimensions, including dimensions of attempts. Separate from `Full`, because it has several times
             /// as many combinations of values.

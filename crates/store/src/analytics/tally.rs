@@ -74,8 +74,12 @@ pub(crate) struct EventData {
     time: Option<f64>,
     bounce: Option<BounceData>,
     reason: Option<String>,
+    /// For an open or click by a program: whether it is the first one by a program. Otherwise whether it is the first
+    /// one by a person.
     first: bool,
+    /// Whether this open or click is the first one by anybody.
     first_including_bots: bool,
+    /// Whether a program opened or clicked.
     bot: bool,
     /// The host that an attempt tried.
     mx: Option<String>,
@@ -148,8 +152,8 @@ pub(crate) struct Hold {
 }
 
 impl CountedEvent {
-    /// Whether earlier holds of the message may affect how this event counts. False if the event's `seq` is so low that
-    /// the message cannot have been held before.
+    /// Whether earlier holds of the message may affect how this event counts. False if `seq` shows that only the
+    /// acceptance and attempts came before this event.
     pub(crate) fn needs_holds(&self) -> bool {
         match self.kind {
             EventKind::Held => self.seq > 2,

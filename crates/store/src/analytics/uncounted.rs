@@ -13,7 +13,9 @@ use crate::sql::{Row, Sql, to_json};
 
 /// Uncounted events of a server.
 pub(crate) struct Uncounted {
+    /// The server's mark: the position up to which events are counted.
     pub(crate) from: EventCursor,
+    /// Position of the last event that was read; `from` if there are no events.
     pub(crate) to: EventCursor,
     /// Whether as many events were read as allowed, so that more may follow.
     pub(crate) is_full: bool,
@@ -66,7 +68,7 @@ pub(crate) async fn read_uncounted(
     for row in &rows {
         events.extend(counted_event(row, pool_id)?);
     }
-    // Before the limit: simulated messages are not counted, so their tags and templates do not use it up.
+    // Before `merge_beyond_limit`: simulated messages are not counted, so their tags must not use up the limit of tags.
     events.retain(|event| event.facts.recipient_domain() != rules.simulator_domain.as_str());
     attempts::fill_in(sql, server_id, &mut events).await?;
     value_limit::merge_beyond_limit(sql, server_id, &mut events).await?;

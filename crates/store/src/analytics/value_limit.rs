@@ -110,6 +110,7 @@ impl ServerDimension<'_> {
         Ok(beyond.into_iter().collect())
     }
 
+    /// Those of `values` that are already counted for the server.
     async fn find_known(&self, values: &[String]) -> Result<HashSet<String>, StoreError> {
         let text = if self.sql.is_sqlite() { &self.texts.known_sqlite } else { &self.texts.known_postgres };
         let params =

@@ -12,6 +12,7 @@ const CHANGES_MAX: usize = 4;
 /// Servers are spread over this many queues by id; each queue admits one change at a time.
 const QUEUES: usize = 256;
 
+/// The queues of this node.
 #[derive(Debug)]
 pub(crate) struct AuditQueues {
     queues: Vec<Mutex<()>>,
@@ -33,6 +34,7 @@ impl Default for AuditQueues {
 }
 
 impl AuditQueues {
+    /// Waits until a change of a message of this server may begin.
     pub(crate) async fn wait(&self, server_id: ServerId) -> AuditPermit<'_> {
         let queue = server_id.0.unsigned_abs() as usize % QUEUES;
         let server_guard = self.queues[queue].lock().await;

@@ -1,4 +1,4 @@
-//! Reads entries, and checks that none was changed or removed.
+//! Reads audit entries, and checks that none was changed or removed.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, Timestamp};
@@ -244,7 +244,8 @@ macro_rules! by_index {
     };
 }
 
-/// The index for the condition of the filter that probably matches the fewest entries; `None` without conditions.
+/// The index for the condition of the filter that probably matches the fewest entries; `None` if the filter has no
+/// conditions, or only times.
 fn index_for(filter: &AuditFilter) -> Option<ByIndex> {
     Some(match filter {
         AuditFilter { subject_id: Some(id), .. } => by_index!(["subject_id"], "$4", *id),
@@ -275,7 +276,7 @@ async fn list(
     let index = index_for(&filter);
     let (page, scanned) = match &index {
         Some(index) => (index.page, SCANNED_ENTRIES_MAX.max(limit as i64 + 1)),
-        // Without conditions every entry of the time range passes.
+        // Without other conditions every entry of the time range passes.
         None => (ALL_ENTRIES, limit as i64 + 1),
     };
     let mut params = filter_params(account_id, filter);

@@ -19,7 +19,8 @@ pub(crate) async fn shorten_holds(sql: &Sql<'_>, now: Timestamp, limit: i64) -> 
     .await
 }
 
-/// Shortens idempotency keys that expire later than `key_lifetime` from now, at most `limit`. Returns how many.
+/// Shortens the lifetime of idempotency keys that expire later than `key_lifetime` from now, at most `limit` keys.
+/// Returns how many.
 pub(crate) async fn shorten_idempotency_keys(
     sql: &Sql<'_>,
     now: Timestamp,

@@ -126,7 +126,7 @@ names! {
 names! {
     /// States of a DKIM key in order. After the last state the key is deleted.
     KeyState {
-        /// Waits for its record.
+        /// Waits until its DNS record is found.
         Pending = "pending",
         /// Signs.
         Active = "active",

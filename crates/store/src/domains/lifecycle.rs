@@ -57,8 +57,8 @@ pub(super) fn after_check(
         let after = DomainState { good_since: None, failing_since: Some(now), ..before };
         return (after, Some(DomainChange::Failing));
     }
-    let is_over = before.failing_since.is_some_and(|since| since.plus(FAILING_MAX) <= now);
-    if is_over && before.verified_by == Some(VerifiedBy::Dns) {
+    let has_failed_too_long = before.failing_since.is_some_and(|since| since.plus(FAILING_MAX) <= now);
+    if has_failed_too_long && before.verified_by == Some(VerifiedBy::Dns) {
         return (DomainState { verified_by: None, verified_at: None, ..before }, None);
     }
     (before, None)
@@ -85,7 +85,7 @@ pub(super) fn name_after_check(before: NameUse, is_good: Option<bool>, now: Time
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyStep {
     Enter(KeyState),
-    /// `true`: the DNS denies the key's record. `false`: the record is back.
+    /// `true`: the DNS answers that the key's record is missing or wrong. `false`: the record is right again.
     SetFails(bool),
     Delete,
 }
@@ -109,6 +109,7 @@ pub(super) fn key_steps(
                 steps.extend(replaced.map(|old| (old.id, KeyStep::Enter(KeyState::Retiring))));
                 steps.push((key.id, KeyStep::Enter(KeyState::Active)));
             }
+            // Only if the verdict differs from the stored one.
             (KeyState::Active, Some(is_good)) if is_good == key.fails_since.is_some() => {
                 steps.push((key.id, KeyStep::SetFails(!is_good)));
             }
@@ -134,7 +135,7 @@ mod tests {
         DomainState { verified_by: None, verified_at: None, good_since: None, failing_since: None };
 
     #[test]
-    fn a_domain_is_verified_fails_and_stops_after_72_hours() {
+    fn a_verified_domain_whose_records_fail_for_72_hours_is_no_longer_verified() {
         let (verified, change) = after_check(NEW, Some(true), hours(1));
         assert_eq!((verified.verified_by, change), (Some(VerifiedBy::Dns), Some(DomainChange::Verified)));
         assert_eq!(after_check(verified, Some(true), hours(2)), (verified, None));
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_used_until_several_checks_over_half_an_hour_found_it_wrong() {
+    fn a_customer_host_name_is_used_until_three_checks_over_half_an_hour_find_it_wrong() {
         let minutes = |minutes: u64| Timestamp::from_micros(0).plus(Duration::from_mins(minutes));
         let good = name_after_check(NameUse::default(), Some(true), minutes(1));
         assert_eq!(good, NameUse { since: Some(minutes(1)), ..NameUse::default() });
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_active_key_is_failing_while_the_dns_denies_its_record() {
+    fn an_active_key_is_failing_while_its_record_is_missing_or_wrong() {
         let mut keys = [key(1, KeyAlgorithm::Rsa, KeyState::Active)];
         let denied = [(DomainKeyId(1), false)];
         assert_eq!(key_steps(&keys, &denied, hours(1)), [(DomainKeyId(1), KeyStep::SetFails(true))]);

@@ -1,4 +1,5 @@
-//! Links to the DNS records of a domain. Anybody with a link can see the records until it expires or is revoked.
+//! Links to the DNS records of a domain. Anybody with a link can see the records until the link expires or is
+//! revoked.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, DomainLinkId, Timestamp};

@@ -28,8 +28,8 @@ impl From<DomainScope> for DomainFilter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainScope {
     All,
-    /// Domains that a server may send from: its own, and its account's. A server's own domain hides the account's
-    /// domain of the same name.
+    /// Domains that a server may send from once they are verified: its own, and its account's. A server's own domain
+    /// hides the account's domain of the same name.
     UsableBy(ServerId),
     /// Domains of the account itself.
     OfAccount(AccountId),

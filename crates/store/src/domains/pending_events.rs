@@ -43,8 +43,8 @@ impl Store {
     }
 }
 
-/// Event of a domain for its servers with ids above `after`. Stored as an array; arrays of earlier versions lack
-/// `after`.
+/// Event of a domain, for the servers with ids above `after` that may send from it. Stored as an array;
+/// arrays of earlier versions lack `after`.
 struct PendingEvent {
     kind: String,
     data: Value,
@@ -64,7 +64,7 @@ impl PendingEvent {
 }
 
 /// Writes the events stored with the domain, then `new_event`, at most `budget` events; returns the rest of the budget.
-/// Stores the events that are left with the domain; without `ids`, all events are left.
+/// Stores unwritten events with the domain; without `ids`, no event is written.
 pub(super) async fn write(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
@@ -84,7 +84,7 @@ pub(super) async fn write(
         after: 0,
     }));
     if let Some(ids) = ids {
-        // One after the other, so that every server gets them in this order.
+        // The events are written one after the other, so that every server gets them in this order.
         while let Some(first) = pending.front_mut() {
             let is_written = add_events(sql, ids, domain, first, &mut budget, now).await?;
             if !is_written {

@@ -1,4 +1,4 @@
-//! Records a check of a domain's DNS records.
+//! Stores the result of a check of a domain's DNS records, with its effects on the domain and its keys.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, DomainKeyId, EventKind, IdGenerator, Timestamp};

@@ -138,6 +138,7 @@ async fn add(sql: &Sql<'_>, reports: Vec<DomainReport>, now: Timestamp) -> Resul
     Ok(added)
 }
 
+/// Deletes the domain's oldest reports if it has the maximum number of reports.
 async fn drop_oldest(sql: &Sql<'_>, domain: &DomainName) -> Result<()> {
     let text = "SELECT count(*) FROM domain_reports WHERE domain = $1";
     let counted = sql.query_opt(text, &[domain.as_str().into()]).await?;

@@ -29,8 +29,9 @@ impl Store {
         self.change(move |sql| Box::pin(set_tracking(sql, id, tracking, links_until, now))).await
     }
 
-    /// Tracking hosts of domains that are verified or fail: hosts that were set, and each `track.<domain>` that was
-    /// ever an alias of the installation's tracking host. Also previous hosts until their `links_until`.
+    /// Tracking hosts of domains that are verified, or whose records fail: hosts that were set, and each
+    /// `track.<domain>` that was ever an alias of the installation's tracking host. Also previous hosts until
+    /// their `links_until`.
     pub async fn list_tracking_hosts(&self) -> Result<Vec<String>> {
         let text = "SELECT track_host FROM domains
                     WHERE track_host IS NOT NULL AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)

@@ -1,6 +1,7 @@
-//! Which domains a server may send from.
+//! SQL condition for the domains of a server and of its account, verified or not.
 
-/// Condition that `d` is a domain that the server $1 may send from: its own, or its account's.
+/// Condition that `d` is a domain of the server $1 or of its account. Does not check that the domain is verified,
+/// which sending also requires.
 macro_rules! usable {
     () => {
         "(d.server_id = $1

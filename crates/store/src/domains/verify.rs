@@ -1,4 +1,4 @@
-//! Sets or removes the verification of a domain by the operator.
+//! Sets or removes the operator's verification of a domain.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, EventKind, IdGenerator, Timestamp};

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_is_replaced_and_longer_addresses_stay() {
+    fn an_address_is_replaced_in_any_letter_case_and_longer_addresses_stay() {
         let text = r#"{"Ann@Example.com":1,"ann@example.com":2,"joann@example.com":3,"ann@example.com.au":4,"x.ann@example.com":5}"#;
         let erased = replace_whole_address(text, "ann@example.com", "x@y").unwrap();
         assert_eq!(

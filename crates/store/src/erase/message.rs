@@ -25,8 +25,8 @@ pub(crate) use erased_address;
 /// Recipient of an erased message.
 pub const ERASED_ADDRESS: &str = erased_address!();
 
-/// Messages on each side of a send's id that are searched for the copies of its recipients: the ids of a send and its
-/// copies are created together, with few other ids in between.
+/// Maximum number of messages on each side of a send's id that are searched for its recipients' copies: the ids of a
+/// send and of its copies are created together, with few other ids in between.
 const NEIGHBOURS_MAX: usize = 5_000;
 /// Messages read in one step; nearly all sends need only one step on each side.
 const NEIGHBOURS_PER_STEP: usize = 500;

@@ -1,4 +1,4 @@
-//! Removes people's saved searches for an address.
+//! Removes people's saved searches that mention an erased address.
 
 use postroad_model::ServerId;
 

@@ -1,4 +1,4 @@
-//! Events as written and read; the events of one message.
+//! Types of events, and the list of the events of one message.
 
 use std::borrow::Cow;
 

@@ -68,10 +68,11 @@ async fn list(sql: &Sql<'_>, query: RecentEventsQuery) -> Result<RecentEvents, S
             break;
         }
     }
-    let last = if ids.len() == limit { ids.last().copied() } else { None };
-    let last = match last {
+    let last_of_full_page = if ids.len() == limit { ids.last().copied() } else { None };
+    // If the page is not full, the next page begins before the last event examined.
+    let last = match last_of_full_page {
         None if scanned.len() == scanned_max => scanned.last().map(|row| row.int(0)).transpose()?,
-        last => last,
+        _ => last_of_full_page,
     };
     let events = find(sql, server_id, &ids).await?;
     Ok(RecentEvents { events, before: last.map(EventId) })

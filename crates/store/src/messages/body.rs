@@ -16,12 +16,13 @@ use crate::{Engine, Result, Store};
 const LEVEL: i32 = 1;
 /// SQLite: compressed bodies up to this size are stored in the database, larger ones in files.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
-/// From this size on, the length of the output buffer is estimated. Otherwise zstd allocates as much as the message
-/// itself, and both together exceed the memory limit of a request.
+/// For uncompressed bodies from this size on, the length of the output buffer is estimated. Otherwise zstd allocates as
+/// much as the message itself, and both together exceed the memory limit of a request.
 const ESTIMATED_BYTES_MIN: usize = 512 << 10;
 /// Length of each sample from which the compressed length is estimated.
 const SAMPLE_BYTES: usize = 16 << 10;
-/// For bodies below `ESTIMATED_BYTES_MIN`, unused buffer space beyond this is freed: a batch holds hundreds of bodies.
+/// For uncompressed bodies below `ESTIMATED_BYTES_MIN`, unused buffer space beyond this is freed: a batch holds
+/// hundreds of bodies.
 const UNUSED_BYTES_MAX: usize = 4 << 10;
 
 thread_local! {

@@ -52,7 +52,7 @@ impl Store {
         self.read(move |sql| Box::pin(list_used_by(sql, account_id))).await
     }
 
-    /// `InUse` while servers use it or it has sources.
+    /// `InUse` while servers use the pool, or while it has sources.
     pub async fn delete_pool(&self, id: PoolId) -> Result<()> {
         self.change(move |sql| Box::pin(delete(sql, id))).await
     }
@@ -89,7 +89,7 @@ async fn list_used_by(sql: &Sql<'_>, account_id: AccountId) -> Result<Vec<PoolId
     rows.iter().map(|row| row.int(0).map(PoolId)).collect()
 }
 
-/// `InUse` while servers use it or it has sources.
+/// `InUse` while servers use the pool, or while it has sources.
 pub(crate) async fn delete(sql: &Sql<'_>, id: PoolId) -> Result<(), StoreError> {
     let deleted = sql
         .execute(

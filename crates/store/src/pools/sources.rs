@@ -44,7 +44,7 @@ pub struct Source {
     pub warmup_paused_reason: Option<String>,
     /// When the running pause began; the days of the pause are added to `warmup_days_paused` when it ends.
     pub warmup_paused_at: Option<Timestamp>,
-    /// Days of earlier pauses, which the plan does not count.
+    /// Days of earlier pauses, which the warm-up plan does not count.
     pub warmup_days_paused: u32,
     /// Messages sent since midnight UTC.
     pub sent_today: u64,
@@ -247,7 +247,7 @@ async fn list_sources_of(
     let mut sources = list_sources(sql, now).await?;
     let has_sources = |pool: PoolId| sources.iter().any(|source| source.pool_id == pool);
     let is_without_sources = |pool: &Option<PoolId>| !pool.or(shared).is_some_and(has_sources);
-    // As in the schedule: the server's own pool, else the shared one, else the operating system's choice.
+    // As delivery chooses the address: the server's own pool, else the shared one, else the operating system's choice.
     let uses_system_address = !shared.is_some_and(has_sources)
         && (own_pools.is_empty() || own_pools.iter().any(is_without_sources));
     sources.retain(|source| Some(source.pool_id) == shared || own_pools.contains(&Some(source.pool_id)));

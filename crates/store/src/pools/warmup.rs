@@ -32,7 +32,7 @@ impl Store {
     }
 
     /// Pauses a running warm-up by hand, without events; a warm-up that is already paused keeps its reason.
-    pub async fn pause_source_warmup(&self, id: SourceId, reason: String) -> Result<()> {
+    pub async fn pause_warmup_by_hand(&self, id: SourceId, reason: String) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(pause_by_hand(sql, id, reason, now))).await
     }

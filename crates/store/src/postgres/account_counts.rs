@@ -46,7 +46,7 @@ struct AddedMessages {
     messages: Vec<MessageId>,
 }
 
-/// PeriodRows for `COUNT` and `SUBTRACT`.
+/// Rows for `COUNT` and `SUBTRACT`, as one array for each column.
 #[derive(Default)]
 struct PeriodRows {
     accounts: Vec<i64>,
@@ -115,7 +115,8 @@ pub(super) async fn hold_beyond(
     Ok(uses)
 }
 
-/// Adds to the periods of the accounts; returns the new counts, by account and period.
+/// Adds the batch's messages to the counts of the accounts' periods; returns the new counts, by account id and
+/// `period_code`.
 async fn count(
     client: &ClientWrapper,
     in_transaction: &mut bool,

@@ -25,7 +25,7 @@ const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Result of a send for its caller.
 type AcceptResult = Result<Accepted, StoreError>;
 
-/// Result of a send in its batch.
+/// Result of a send in its batch, with the messages that were claimed for delivery.
 type SendOutcome = Result<accept::AcceptOutcome, StoreError>;
 
 #[derive(Debug)]

@@ -74,7 +74,7 @@ pub(super) async fn begin(
 ) -> Result<Vec<BeginResult>, StoreError> {
     let mut marked = mark(client, node, entries).await?;
     let is_read = |entry: &&BeginRequest| {
-        marked.get(&key(entry)).is_some_and(|is_newly_suppressed| *is_newly_suppressed || entry.needs_message)
+        marked.get(&key(entry)).is_some_and(|has_new_suppression| *has_new_suppression || entry.needs_message)
     };
     let to_read: Vec<&BeginRequest> = entries.iter().filter(is_read).collect();
     let mut messages = if to_read.is_empty() { HashMap::new() } else { read(client, &to_read, now).await? };

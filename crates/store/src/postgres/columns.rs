@@ -1,4 +1,4 @@
-//! Rows of a batch of sends.
+//! The rows that a batch of sends inserts, as columns (`table.rs`).
 
 use std::borrow::Cow;
 

@@ -146,10 +146,10 @@ impl Engine {
         key: Key,
         operation: SqlOperationWithIds<(T, EntryChange)>,
     ) -> Result<(T, EntryChange), StoreError> {
-        let (done, entry) = self.write_with_ids(operation).await?;
+        let (result, entry) = self.write_with_ids(operation).await?;
         if entry != EntryChange::Unchanged {
             self.database.claims.forget(&[key]);
         }
-        Ok((done, entry))
+        Ok((result, entry))
     }
 }

@@ -1,7 +1,7 @@
-//! Order of events on PostgreSQL. Events are ordered by transaction number, which each cluster counts from the
-//! beginning. A dump restored into another cluster has events with higher numbers than that cluster's new events. New
-//! events would then come before events that were already read, and no reader would see them. So an offset is added to
-//! the numbers, and raised when a store is opened in another cluster.
+//! Keeps the order of events after a restore into another PostgreSQL cluster. Events are ordered by transaction number,
+//! which each cluster counts from the beginning. A dump restored into another cluster has events with higher numbers
+//! than that cluster's new events. New events would then come before events that were already read, and no reader would
+//! see them. So an offset is added to the numbers, and raised when a store is opened in another cluster.
 //!
 //! The offset is a literal in two SQL functions, which the planner inlines: neither an insert nor an index bound
 //! needs a table lookup, and prepared statements are planned again when the offset changes.

@@ -2,9 +2,9 @@
 //! data folder takes its old number back at once (the folder is locked, so the old process is dead). Otherwise a number
 //! is free when its lease has expired. Every new lease increments the epoch, which fences the old holder.
 //!
-//! A lease that ends later than any lease can was taken before the database's clock went back. Its node may still be
-//! alive, so the lease is shortened to its usual length: claims of a dead node are then released in time, those of a
-//! living node stay.
+//! A lease that ends more than 30 s from now was taken before the database's clock went back. Its node may still be
+//! alive, so the lease is shortened to 30 s: if the node is dead, its claims are then released in time; if it is alive,
+//! its claims stay.
 
 use std::sync::Arc;
 use std::time::Duration;

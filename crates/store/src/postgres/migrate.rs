@@ -1,5 +1,5 @@
-//! Runs migrations under an advisory lock, so that only one of several starting nodes runs them. Changes after a
-//! restore into another cluster run under the same lock.
+//! Runs migrations under an advisory lock, so that only one of several starting nodes runs them. The correction after a
+//! restore into another cluster (`event_order.rs`) runs under the same lock.
 
 use deadpool_postgres::Object;
 use postroad_model::Timestamp;

@@ -1,5 +1,5 @@
-//! The engine for several nodes that share one PostgreSQL. Accepts are gathered into batches, each one transaction sent
-//! in one pipeline; node numbers are leased.
+//! The engine for several nodes that share one PostgreSQL database. Accepts are gathered into batches; each batch is
+//! one transaction, sent in one pipeline. Node numbers are leased.
 //!
 //! If the database is dead or unreachable, callers get "unavailable" after some seconds, broken connections
 //! are discarded, and the pool reconnects by itself.
@@ -85,6 +85,7 @@ struct Node {
 enum BatchKind {
     Accept = 0,
     AcceptWithKey = 1,
+    /// Outcomes of attempts, and all other operations that create ids.
     Finish = 2,
 }
 
@@ -314,9 +315,9 @@ impl Database {
 fn fence<T: Send + 'static>(node: Node, operation: SqlOperationWithIds<T>) -> SqlOperation<T> {
     Box::new(move |sql| {
         Box::pin(async move {
-            let done = operation(sql, Arc::clone(&node.ids)).await?;
+            let result = operation(sql, Arc::clone(&node.ids)).await?;
             lease::store_last_id(sql, &node, BatchKind::Finish).await?;
-            Ok(done)
+            Ok(result)
         })
     })
 }

@@ -17,7 +17,7 @@ pub(crate) type Statement<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
 const USE_GENERIC_PLANS: &str = "SET LOCAL plan_cache_mode = force_generic_plan";
 const USE_CUSTOM_PLANS: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 
-/// Statements of a transaction, in this order.
+/// Statements of a transaction, sent in the order of these fields.
 #[derive(Default)]
 pub(super) struct Pipeline<'a> {
     /// `None` if the transaction has already begun.

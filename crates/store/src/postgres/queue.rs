@@ -63,8 +63,8 @@ const CLAIM_EXCEPT_SKIPPED: &str = claim!(
         WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2) LIMIT $4)"
 );
 
-/// Claims those of the listed entries that are free, or whose claim belongs to an expired lease. Messages begun under that claim may
-/// have been sent.
+/// Claims those of the listed entries that are free, or whose claim belongs to an expired lease. Messages begun under
+/// such a claim may have been sent: their `begun_at` becomes negative.
 const ADOPT: &str = "WITH wanted AS MATERIALIZED (
         SELECT queue.server_id, queue.message_id
         FROM queue JOIN unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
@@ -80,8 +80,8 @@ const ADOPT: &str = "WITH wanted AS MATERIALIZED (
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
-/// Releases claims of this node on the listed entries. Messages that a dead node had begun get an expired epoch instead,
-/// so that `ADOPT_ABANDONED` finds them.
+/// Releases claims of this node on the listed entries. Entries of messages that a dead node had begun stay claimed,
+/// with an expired epoch, so that `ADOPT_ABANDONED` finds them.
 const RELEASE: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at <= 0 THEN claimed_node END,
         claimed_epoch = CASE WHEN begun_at <= 0 THEN 0 END, begun_at = CASE WHEN begun_at <= 0 THEN begun_at END
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)

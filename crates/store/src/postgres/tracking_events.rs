@@ -1,5 +1,5 @@
-//! Records opens, clicks and unsubscriptions on PostgreSQL, in two round trips, however many there are. The first round
-//! trip locks the messages and reads their state; the second writes everything and commits.
+//! Records opens, clicks and unsubscriptions on PostgreSQL in two round trips, whatever the number of events. The first
+//! round trip locks the messages and reads their state; the second writes everything and commits.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Servers with waiting messages, for the operator.
+//! Lists the servers with waiting messages, for the operator.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, ServerId, Timestamp};

@@ -1,4 +1,4 @@
-//! Scheduled messages that are held when they become due: their server is in development, or a limit is reached.
+//! Holds scheduled messages that become due, if their server is in development or a limit is reached.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -35,10 +35,10 @@ impl DueEntry {
     }
 }
 
-/// Counts the messages in the current hour of their servers and the periods of their accounts. Holds messages that do
-/// not fit. Also holds messages of servers in development, without counting them, unless somebody released them before.
-/// Every transaction locks the hours of servers first, then the periods of accounts, and servers last. Returns the held
-/// messages.
+/// Counts the messages in the current hour of their servers and the periods of their accounts. Holds messages beyond
+/// the limits. Also holds messages of servers in development, without counting them, unless somebody released them
+/// before. Every transaction locks the hours of servers first, then the periods of accounts, and servers last. Returns
+/// the held messages.
 pub(super) async fn count_and_hold(
     sql: &Sql<'_>,
     ids: &IdGenerator,

@@ -1,4 +1,4 @@
-//! Queued messages whose `expires_at` has passed.
+//! Lists queued messages whose `expires_at` has passed.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, PoolId, ServerId, SourceId, Timestamp};

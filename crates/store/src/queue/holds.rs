@@ -20,13 +20,13 @@ impl Store {
         if !self.read(move |sql| Box::pin(has_expired_holds(sql, now))).await? {
             return Ok(0);
         }
-        let ended = self
+        let examined = self
             .write_with_ids(move |sql, ids| {
                 Box::pin(async move { expire_holds(sql, &ids, now, limit).await })
             })
             .await?;
         self.notifier.notify_all();
-        Ok(ended)
+        Ok(examined)
     }
 }
 

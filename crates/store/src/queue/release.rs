@@ -36,7 +36,7 @@ pub(super) async fn release(
     let (server_id, _) = key;
     let unchanged = |retried| Ok((retried, EntryChange::Unchanged));
     let Some(server) = ServerLimits::find(sql, key).await? else { return unchanged(RetryResult::NotWaiting) };
-    if server.is_for_development && !by_operator {
+    if server.is_kept_in_development && !by_operator {
         return unchanged(RetryResult::DevelopmentOnly);
     }
     let is_counted = !is_exempt && message.send_at.is_none_or(|at| at <= now);
@@ -79,7 +79,7 @@ struct ServerLimits {
     name: String,
     hourly_limit: Option<u32>,
     /// Whether a ceiling of the operator or the account keeps the server in development.
-    is_for_development: bool,
+    is_kept_in_development: bool,
     account_limits: Option<AccountLimits>,
 }
 
@@ -92,7 +92,7 @@ impl ServerLimits {
         Ok(Some(Self {
             name: row.text(5)?,
             hourly_limit: row.int_opt(4)?.and_then(|limit| u32::try_from(limit).ok()),
-            is_for_development: row.text_opt(6)?.is_some(),
+            is_kept_in_development: row.text_opt(6)?.is_some(),
             account_limits: account_periods::read(&row, 0)?,
         }))
     }

@@ -71,8 +71,8 @@ impl Store {
     }
 
     /// Begins a removal for some servers only, each with its own first id that stays: row by row, on PostgreSQL too.
-    /// `bodies` is the preceding removal of bodies: the sends of bodies that it kept also stay. The reason to keep a
-    /// body may be gone by now, but bodies are found by their sends.
+    /// `bodies` is the preceding removal of bodies: the sends of bodies that it kept also stay, even if the reason to
+    /// keep those bodies is gone by now, because a later removal finds the bodies by their sends.
     pub async fn begin_removal_of_servers(
         &self,
         which: OldRows,

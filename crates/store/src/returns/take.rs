@@ -143,7 +143,7 @@ async fn apply_effect(
     let Some(delivery) = &effect.delivery else {
         let text = "UPDATE messages SET last_seq = $3 WHERE server_id = $1 AND id = $2";
         sql.change(text, &[server_id.0.into(), about.0.into(), seq.into()]).await?;
-        append_event(sql, ids, new, effect, state).await?;
+        append_event_and_suppress(sql, ids, new, effect, state).await?;
         return count_for_source(sql, new, effect, (0, 1)).await;
     };
     sql.change(
@@ -158,12 +158,12 @@ async fn apply_effect(
     )
     .await?;
     append_delivery(sql, DeliveryRow::of(server_id, about, DeliveryId(ids.next()), delivery)).await?;
-    append_event(sql, ids, new, effect, state).await?;
+    append_event_and_suppress(sql, ids, new, effect, state).await?;
     count_for_source(sql, new, effect, (1, 0)).await
 }
 
 /// Appends the event, and suppresses the address.
-async fn append_event(
+async fn append_event_and_suppress(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     new: &NewReturn,

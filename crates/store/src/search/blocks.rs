@@ -31,6 +31,7 @@ pub(super) struct Block {
     pub(super) first_id: i64,
     pub(super) last_id: i64,
     pub(super) state: i64,
+    /// End of the claim of the node that writes or merges the block. In a merged block: until when its parts are kept.
     pub(super) claimed_until: Timestamp,
 }
 
@@ -46,7 +47,8 @@ impl Block {
     }
 }
 
-/// Key of a merged block's postings: not `first_id`, which is the key of its first part. Ids are never negative.
+/// Key of a merged block's postings: not `first_id`, which is the key of its first part's postings. Ids are never
+/// negative and these keys always are, so they do not collide.
 pub(super) fn merged_key(first_id: i64) -> i64 {
     !first_id
 }
@@ -66,7 +68,7 @@ pub(super) async fn list_before(
     rows.iter().map(read).collect()
 }
 
-/// Positions of messages in the id list of their block, by key of the block and token.
+/// Positions of messages in the id list of their block, by the block's key and the token.
 pub(super) type Postings = HashMap<(i64, i64), Vec<u32>>;
 
 /// Reads the postings of each token in each block: one index look-up per pair. `blocks` are keys (`Block::key`).

@@ -1,6 +1,6 @@
 //! Adds the next block of a server to the index, some time after the block's messages were accepted. The transactions
 //! are small, so that accepts wait only briefly. On failure the block stays unwritten, searches keep scanning its
-//! messages, and the next call writes it.
+//! messages, and the next call writes it. `blocks.rs` names the states in the SQL.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -69,8 +69,8 @@ impl Store {
         self.fetch_all(text, Vec::new(), read).await
     }
 
-    /// Adds the next `size` messages of a server to the index, if there are enough outside it. Any node may call this:
-    /// only one node writes a block.
+    /// Adds the next `size` messages of a server to the index, if at least so many are not indexed yet. Any node may
+    /// call this: only one node writes a block.
     pub async fn index_next_block(&self, server_id: ServerId, size: usize) -> Result<IndexProgress> {
         let now = self.clock.now();
         let next = self.read(move |sql| Box::pin(find_next(sql, server_id, size, now))).await?;
@@ -125,7 +125,7 @@ impl Store {
         Ok(Some(claim))
     }
 
-    /// Writes the postings in steps. `None` if the claim is lost.
+    /// Writes the block's postings in steps. `None` if the claim is lost.
     async fn write_block(&self, mut claim: Claim, postings: Vec<(i64, Vec<u8>)>) -> Result<Option<Claim>> {
         let mut rest = postings.into_iter();
         loop {

@@ -1,4 +1,4 @@
-//! Reads a page of messages, newest first, in short reads, so that other reads are not delayed. A search with few
+//! Finds a page of messages, newest first, in short reads, so that other reads are not delayed. A search with few
 //! matches stops at its time limit, and the next page continues where it stopped.
 
 use std::collections::{HashMap, HashSet};
@@ -17,9 +17,9 @@ use super::statements;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// Messages examined in one read.
+/// Messages examined in one read; later reads that scan messages examine `ROWS_PER_SCAN`.
 const ROWS_PER_STEP: usize = 500;
-/// Messages examined in one read after the first, where messages are scanned one after the other.
+/// Messages examined in each read that scans messages instead of using the index, except in the search's first read.
 const ROWS_PER_SCAN: usize = 2_000;
 /// Maximum number of blocks whose postings are read at once; a merged block counts as many as its parts.
 const BLOCKS_PER_STEP: usize = 2_048;
@@ -27,14 +27,15 @@ const BLOCKS_PER_STEP: usize = 2_048;
 const STEP_GROWTH_MAX: u128 = 8;
 /// Number of blocks whose lists of ids are read together.
 const ID_LISTS_PER_READ: usize = 16;
-/// With more candidates than this in a block, the messages with the wanted statuses are listed first.
+/// With more candidates than this in a block, the messages with the wanted statuses are listed first, and the other
+/// candidates are dropped unread.
 const UNLISTED_CANDIDATES_MAX: usize = 64;
 
-/// Messages of a search, newest first.
+/// A page of the messages that a search found, newest first.
 #[derive(Debug, Default)]
 pub struct SearchPage {
     pub items: Vec<SearchItem>,
-    /// Continue before this message; `None` at the end.
+    /// The next page begins before this message; `None` at the end.
     pub next: Option<MessageId>,
 }
 
@@ -285,7 +286,7 @@ async fn step_by_tokens(
     read_candidates(sql, filter, plan, progress, &blocks, &found).await
 }
 
-/// Reads the candidates of consecutive blocks, newest first, up to the messages of one step.
+/// Reads the candidates of consecutive blocks, newest first, until it has examined `ROWS_PER_STEP` messages.
 async fn read_candidates(
     sql: &Sql<'_>,
     filter: &SearchFilter,

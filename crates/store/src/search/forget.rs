@@ -65,7 +65,7 @@ impl Store {
     }
 }
 
-/// Ends the claims of blocks that are being written with these messages, because those blocks get the old texts. Call
+/// Ends the claims of blocks that are being written with these messages: they would get tokens of the old texts. Call
 /// this in the transaction that erases the texts; another writer then begins again. State 0 is `blocks::WRITING`.
 pub(crate) async fn end_writing(sql: &Sql<'_>, server_id: ServerId, messages: &[i64]) -> Result<()> {
     let (Some(first), Some(last)) = (messages.iter().min(), messages.iter().max()) else { return Ok(()) };

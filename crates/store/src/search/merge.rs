@@ -1,4 +1,4 @@
-//! Merges blocks that follow each other into one, so that a search through many messages looks into few blocks.
+//! Merges consecutive blocks into one, so that a search through many messages looks into few blocks.
 //!
 //! The merged postings are written beside the parts' postings, under a key that no search reads yet. One transaction
 //! then makes the merged block visible. The parts stay for a minute: a search that has listed them still finds their

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, Value, to_json};
 
-/// A message in a list.
+/// A message that a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchItem {
     pub id: MessageId,
@@ -152,7 +152,7 @@ pub(super) async fn read_by_ids(sql: &Sql<'_>, server_id: ServerId, ids: &[i64])
     sql.query(text, &params).await?.iter().map(SearchRow::read).collect()
 }
 
-/// Adds the reasons of held messages.
+/// Fills in why held messages are held.
 pub(super) async fn add_held_reasons(
     sql: &Sql<'_>,
     server_id: ServerId,

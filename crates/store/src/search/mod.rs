@@ -1,4 +1,5 @@
-//! Message search: a token index in blocks of messages, built after the accepts, and pages read through it.
+//! Message search: an index of tokens for each block of messages, built some time after the messages are accepted, and
+//! searches page by page through the index.
 //!
 //! FTS5 and pg_trgm were rejected: neither index is keyed by server, so one server's search would walk the entries of
 //! all others. FTS5 and pg_trgm also need every insert in the accepting transaction or a second copy of the texts. A

@@ -20,8 +20,8 @@ pub(super) struct Plan {
     /// Every clause must hold. A clause is a list of token sets; it holds if all tokens of one set are present. Empty
     /// if no token helps.
     clauses: Vec<Vec<Vec<i64>>>,
-    /// Statuses that the index of rare statuses or the queue can list; `None` if any status, or also another one, is
-    /// wanted.
+    /// Statuses that the index of rare statuses or the queue can list; `None` if messages of all statuses or sent
+    /// messages are wanted.
     pub(super) listed: Option<ListedStatuses>,
     /// Ids that may match: from `first_id` up to `end_id`, excluding `end_id`.
     pub(super) first_id: i64,
@@ -31,7 +31,7 @@ pub(super) struct Plan {
 #[derive(Debug, Default)]
 pub(super) struct ListedStatuses {
     pub(super) rare: Vec<&'static str>,
-    /// Whether messages of the queue are wanted that are not scheduled.
+    /// Whether queued messages that are not scheduled are wanted.
     pub(super) is_queued: bool,
     pub(super) is_scheduled: bool,
 }
@@ -105,7 +105,7 @@ fn token_sets(matcher: &Matcher) -> Vec<Vec<i64>> {
         Matcher::Anywhere(needle) => [TokenKind::Subject, TokenKind::To, TokenKind::From]
             .into_iter()
             .filter_map(|kind| choose_tokens(kind, needle))
-            .chain(needle.token().map(|token| vec![tokens::of_value(TokenKind::Token, token)]))
+            .chain(needle.token().map(|token| vec![tokens::of_value(TokenKind::MessageToken, token)]))
             .chain(needle.message_id().map(|id| vec![tokens::of_value(TokenKind::MessageId, id)]))
             .collect(),
         Matcher::Tag(tag) => value(TokenKind::Tag, tag),
@@ -116,7 +116,7 @@ fn token_sets(matcher: &Matcher) -> Vec<Vec<i64>> {
         // `Plan::first_id` and `end_id` select this message.
         Matcher::Id(_) => Vec::new(),
         Matcher::MessageIdHeader(id) => value(TokenKind::MessageId, id),
-        Matcher::Token(token) => value(TokenKind::Token, token),
+        Matcher::Token(token) => value(TokenKind::MessageToken, token),
     }
 }
 

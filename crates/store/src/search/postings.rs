@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read_as_they_were_written() {
+    fn encoded_lists_are_decoded_as_they_were() {
         for positions in [vec![], vec![0], vec![0, 1, 2, 4_095], vec![7, 300, 70_000]] {
             assert_eq!(decode_positions(&encode_positions(&positions)).unwrap(), positions);
         }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_positions_are_found() {
+    fn intersect_finds_the_common_positions() {
         assert_eq!(intersect(&[1, 3, 5, 9], &[0, 3, 4, 9, 10]), [3, 9]);
         assert!(intersect(&[1], &[]).is_empty());
     }

@@ -1,6 +1,6 @@
 //! Tokens of a message: hashes of all substrings of three characters of its texts, of whole values such as tags, and of
 //! six digits in a row. Six digits are hashed because many messages share three digits of their order numbers, but few
-//! share six.
+//! share six. These tokens of the search index are not the tokens that identify messages (`TokenKind::MessageToken`).
 
 use super::filter::lower;
 use super::messages::SearchRow;
@@ -18,17 +18,17 @@ pub(super) enum TokenKind {
     Metadata = 7,
     Attachment = 8,
     MessageId = 9,
-    Token = 10,
+    MessageToken = 10,
     ToDigits = 11,
     SubjectDigits = 12,
 }
 
-/// Number of tokens shared by values that are unique to each message: one posting for each value would double the
-/// index.
-const SHARED_TOKENS: u64 = 1_024;
+/// Number of buckets into which message tokens, and likewise Message-IDs, are hashed; all values in a bucket have the
+/// same token. These values are unique to a message or send, so a token for each of them would double the index.
+const IDENTIFIER_BUCKETS: u64 = 1_024;
 
-/// Number of tokens shared by sequences of digits: one token for each sequence would also enlarge the index.
-const DIGIT_TOKENS: u64 = 4_096;
+/// Number of buckets into which sequences of digits are hashed: a token for each sequence would also enlarge the index.
+const DIGIT_BUCKETS: u64 = 4_096;
 /// Length of a sequence of digits.
 const DIGITS_PER_TOKEN: usize = 6;
 
@@ -60,15 +60,15 @@ pub(super) fn of_digits(text_kind: TokenKind, text: &str) -> impl Iterator<Item 
         sequences.clone().map(move |digits| {
             let mut hash = Hash::new(kind);
             hash.add(digits);
-            shared_token(kind, hash.finish().cast_unsigned() % DIGIT_TOKENS)
+            bucket_token(kind, hash.finish().cast_unsigned() % DIGIT_BUCKETS)
         })
     })
 }
 
-/// One of the tokens that values of a kind share.
-fn shared_token(kind: TokenKind, share: u64) -> i64 {
+/// Token of all values of a kind in one bucket.
+fn bucket_token(kind: TokenKind, bucket: u64) -> i64 {
     let mut hash = Hash::new(kind);
-    hash.add(&share.to_le_bytes());
+    hash.add(&bucket.to_le_bytes());
     hash.finish()
 }
 
@@ -77,8 +77,8 @@ pub(super) fn of_value(kind: TokenKind, value: &str) -> i64 {
     let mut hash = Hash::new(kind);
     hash.add(value.as_bytes());
     match kind {
-        TokenKind::MessageId | TokenKind::Token => {
-            shared_token(kind, hash.finish().cast_unsigned() % SHARED_TOKENS)
+        TokenKind::MessageId | TokenKind::MessageToken => {
+            bucket_token(kind, hash.finish().cast_unsigned() % IDENTIFIER_BUCKETS)
         }
         _ => hash.finish(),
     }
@@ -113,7 +113,7 @@ pub(super) fn of_message(row: &SearchRow) -> Result<Vec<i64>> {
     tokens.extend(options.attachment.then(of_attachment));
     tokens.extend(row.metadata()?.iter().map(|(key, value)| of_metadata(key, value)));
     tokens.push(of_value(TokenKind::MessageId, &row.message_id));
-    tokens.push(of_value(TokenKind::Token, &row.token));
+    tokens.push(of_value(TokenKind::MessageToken, &row.token));
     tokens.sort_unstable();
     tokens.dedup();
     Ok(tokens)
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_has_a_token_for_every_three_letters() {
+    fn a_text_has_a_token_for_every_substring_of_three_letters() {
         assert_eq!(of_text(TokenKind::To, "abcde").count(), 3);
         assert_eq!(of_text(TokenKind::To, "ab").count(), 0);
         assert_eq!(of_text(TokenKind::To, "äöü").count(), 1);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_hashes_stay_as_they_are() {
+    fn hashes_differ_by_kind_and_value_and_never_change() {
         assert_eq!(of_value(TokenKind::Tag, "welcome"), of_value(TokenKind::Tag, "welcome"));
         assert_ne!(of_value(TokenKind::Tag, "welcome"), of_value(TokenKind::Template, "welcome"));
         assert_ne!(of_metadata("a", "bc"), of_metadata("ab", "c"));

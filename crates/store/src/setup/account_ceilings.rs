@@ -21,8 +21,9 @@ pub struct AccountCeilings {
     pub domains: Option<u32>,
     pub webhooks: Option<u32>,
     pub users: Option<u32>,
-    /// Longest retention that a server may set, in days.
+    /// Longest retention of bodies that a server may set, in days.
     pub bodies_days: Option<u32>,
+    /// Longest retention of messages that a server may set, in days.
     pub messages_days: Option<u32>,
 }
 

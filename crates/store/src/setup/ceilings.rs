@@ -63,8 +63,8 @@ fn effective_value<T: Copy + PartialEq>(
     }
 }
 
-/// Sets ceilings, and lowers the values above them. If `change`, which the caller applies afterwards, would exceed the new
-/// ceilings, sets nothing and returns the exceeded ceilings.
+/// Sets ceilings, and lowers the values above them. If `change`, which the caller applies afterwards, would exceed the
+/// new ceilings, sets nothing and returns the exceeded ceilings.
 pub(super) async fn apply_ceilings(
     sql: &Sql<'_>,
     server: &Server,
@@ -75,8 +75,8 @@ pub(super) async fn apply_ceilings(
 ) -> Result<Vec<(Ceiling, SetBy)>, StoreError> {
     let new_ceilings = ceilings_after(server, set_by, ceilings);
     // If the operator set the server to development, the account cannot make it live.
-    let is_live = ceilings.mode == Some(ServerMode::Live) || change.mode == Some(ServerMode::Live);
-    let change = ServerChange { mode: is_live.then_some(ServerMode::Live), ..change.clone() };
+    let makes_live = ceilings.mode == Some(ServerMode::Live) || change.mode == Some(ServerMode::Live);
+    let change = ServerChange { mode: makes_live.then_some(ServerMode::Live), ..change.clone() };
     let account_ceilings = server.account_ceilings.for_server();
     // A cleared value means that the account's ceiling applies, so only the server's own ceilings can forbid clearing
     // it.
@@ -109,7 +109,7 @@ pub(super) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreErr
     servers::find_stored(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
-/// The ceilings of a server after `set_by` has changed its own.
+/// The ceilings of a server after `set_by` has changed those that it has set.
 fn ceilings_after(server: &Server, set_by: SetBy, change: &CeilingsChange) -> CeilingsBySetter {
     let mut ceilings = server.ceilings_by_setter;
     match set_by {

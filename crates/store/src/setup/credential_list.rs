@@ -1,4 +1,4 @@
-//! Credentials of an account or server in pages, and changes of one.
+//! Lists the credentials of an account or server in pages, and changes single credentials.
 
 use ipnet::IpNet;
 use postroad_boxed_futures::boxed_futures;
@@ -180,9 +180,10 @@ async fn update(
         )
         .await?;
     let credential = credentials::find(sql, id).await?.ok_or(StoreError::NotFound)?;
-    let is_over = credential.revoked_at.is_some() || (credential.replaced_by.is_some() && !keeps_expiry);
+    let forbids_change =
+        credential.revoked_at.is_some() || (credential.replaced_by.is_some() && !keeps_expiry);
     match changed {
-        0 if is_over => Err(StoreError::NotFound),
+        0 if forbids_change => Err(StoreError::NotFound),
         0 => Ok(UpdateResult::OtherVersion(credential.version)),
         _ => Ok(UpdateResult::Done(credential)),
     }

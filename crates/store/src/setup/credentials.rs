@@ -35,7 +35,9 @@ pub struct NewCredential {
     pub scope: Scope,
     /// Networks the key may be used from; empty for all.
     pub allow: Vec<IpNet>,
+    /// Whether messages accepted with this credential are held.
     pub hold: bool,
+    /// Whether messages accepted with this credential are in test mode: stored, but never queued.
     pub test: bool,
     pub expires_at: Option<Timestamp>,
 }

@@ -28,7 +28,7 @@ impl Store {
     }
 
     /// Cancels some queued messages of servers that can no longer be restored; returns how many. Skips messages that
-    /// are being sent; the next call cancels them if they wait again.
+    /// are being sent; a later call cancels them if they are queued again.
     pub async fn cancel_mail_of_ended_servers(&self, limit: usize) -> Result<usize> {
         let text = "SELECT q.server_id, q.message_id FROM servers s JOIN queue q ON q.server_id = s.id
                     WHERE s.delete_at <= $1 LIMIT $2";

@@ -75,7 +75,7 @@ const DELETES_OF_SERVER: &[&str] = &[
       WHERE scope_kind = 'server' AND scope_key = CAST(CAST($1 AS BIGINT) AS TEXT) ORDER BY automatic LIMIT $2)",
 ];
 
-/// Statements that remove the rows of an account without servers, in this order.
+/// Statements that remove the rows of an account that has no servers any more, in this order.
 const DELETES_OF_ACCOUNT: &[&str] = &[
     "DELETE FROM user_sessions WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM user_tokens WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
@@ -117,7 +117,7 @@ impl Store {
                 self.change(move |sql| Box::pin(purge_server(sql, id, links_until, now))).await?;
             }
             Some(DeletedOwner::Account(id)) => {
-                self.change(move |sql| Box::pin(purge_account(sql, id))).await?
+                self.change(move |sql| Box::pin(purge_account(sql, id))).await?;
             }
             None => return Ok(false),
         }
@@ -125,6 +125,7 @@ impl Store {
     }
 }
 
+/// The deleted server or account whose rows are removed next.
 enum DeletedOwner {
     Server(ServerId),
     Account(AccountId),
@@ -182,7 +183,7 @@ async fn count_removed(
     match object_counts::adjust_count_of_server(sql, id, object, -(removed as i64)).await {
         // Another node removed the server meanwhile.
         Err(StoreError::NotFound) => Ok(()),
-        counted => counted,
+        result => result,
     }
 }
 

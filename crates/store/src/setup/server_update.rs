@@ -24,11 +24,11 @@ impl Store {
         change: ServerChange,
     ) -> Result<ServerUpdateResult> {
         let ceilings = (SetBy::Account, CeilingsChange::default());
-        self.update_server_by_operator(id, if_version, ceilings, change).await
+        self.update_server_with_ceilings(id, if_version, ceilings, change).await
     }
 
     /// `update_server` by the account or the operator, who can set new ceilings at the same time.
-    pub async fn update_server_by_operator(
+    pub async fn update_server_with_ceilings(
         &self,
         id: ServerId,
         if_version: Option<i64>,

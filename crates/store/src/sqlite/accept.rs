@@ -209,8 +209,8 @@ fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<
     Ok(before)
 }
 
-/// Writes the key, or returns its earlier use. There is only one writer, so nobody else writes the key between the read
-/// and the write.
+/// Writes the key, or returns the answer that is stored with it. There is only one writer, so nobody else writes the
+/// key between the read and the write.
 fn claim_key(
     connection: &Connection,
     send: &NewSend,

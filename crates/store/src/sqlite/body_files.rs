@@ -167,11 +167,11 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let bodies = BodyFiles::open(folder.path().join("bodies")).unwrap();
         bodies.write(SendId(7), Bytes::from_static(b"private text")).await.unwrap();
-        // A second name of the file shows what is left of its content.
-        let other_name = folder.path().join("other");
-        fs::hard_link(bodies.path(SendId(7)), &other_name).unwrap();
+        // A hard link keeps the file's content readable after the removal.
+        let hard_link = folder.path().join("other");
+        fs::hard_link(bodies.path(SendId(7)), &hard_link).unwrap();
         bodies.erase(SendId(7)).await;
-        assert_eq!(fs::read(other_name).unwrap(), [0; 12]);
+        assert_eq!(fs::read(hard_link).unwrap(), [0; 12]);
         assert!(!bodies.path(SendId(7)).exists());
     }
 }

@@ -57,6 +57,7 @@ impl Work for AcceptWork {
             .first()
             .ok_or_else(|| StoreError::Internal("the sends were already handed over".into()))?;
         let server_id = first.info.server_id;
+        // Claims of an earlier run, which was rolled back.
         for entry in self.queued.drain(..) {
             self.claims.lock().forget((server_id, entry.message_id));
         }
@@ -128,8 +129,9 @@ impl Work for SettleWork {
     const IS_REPEATABLE: bool = true;
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<Vec<bool>, StoreError> {
+        // Marks of an earlier run, which was rolled back.
         for (key, _) in self.under_way.drain(..) {
-            self.claims.lock().settle_again(key);
+            self.claims.lock().revert_begin_settling(key);
         }
         let connection = connection.lock();
         let (mut settled, mut counts) = (Vec::with_capacity(self.outcomes.len()), SourceTally::default());
@@ -163,7 +165,7 @@ impl Work for SettleWork {
                 *entry_after = after;
             }
         }
-        finish::count_sources(&connection, &counts)?;
+        finish::add_source_counts(&connection, &counts)?;
         Ok(settled)
     }
 

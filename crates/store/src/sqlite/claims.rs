@@ -1,9 +1,9 @@
 //! Claims on SQLite: the table has all queue entries; memory knows which of them are claimed.
 //!
-//! A claim reads little more than the entries that it returns: a cursor remembers up to which entry, in the order
-//! of due time, the queue was claimed. Entries that return, or are added, before the cursor are kept in a set. If there
-//! are too many, and for servers that are skipped at the moment, only the position of the first such entry is kept.
-//! Reading begins again there.
+//! A claim reads little more than the entries that it returns: a cursor remembers up to which entry, in the order of
+//! due time, the queue was claimed. Entries that return, or are added, before the cursor are kept in a set. If the set
+//! grows too large, it is emptied, and the cursor goes back to its first entry. Of a skipped server only the position
+//! of its first such entry is kept; the cursor goes back there when the server is no longer skipped.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -234,8 +234,8 @@ impl Claims {
         }
     }
 
-    /// Reverts `begin_settling`, because the outcome is written once more in the same group.
-    pub(super) fn settle_again(&mut self, key: Key) {
+    /// Reverts `begin_settling` before the outcome is written once more in the same group.
+    pub(super) fn revert_begin_settling(&mut self, key: Key) {
         if let Some(claim) = self.claimed.get_mut(&key) {
             claim.settling = false;
         }
@@ -330,9 +330,9 @@ mod tests {
             claims.note_queued((SERVER, MessageId(number)), at(5 + number));
         }
         assert!(claims.behind.is_empty());
-        assert!(claims.cursor() < (at(5), MessageId(0)), "all of them are read again");
+        assert!(claims.cursor() < (at(5), MessageId(0)), "all entries are read again");
         claims.note_queued((SERVER, MessageId(1)), at(4));
-        assert_eq!(claims.behind.len(), 1, "one before the cursor");
+        assert_eq!(claims.behind.len(), 1, "the entry is before the cursor");
     }
 
     #[test]
@@ -347,6 +347,6 @@ mod tests {
         assert_eq!(claims.behind.len(), 490);
         claims.set_skipped(&[]);
         assert_eq!(claims.cursor(), (at(10), MessageId(9)));
-        assert!(claims.behind.is_empty(), "those of the other server are read again, too");
+        assert!(claims.behind.is_empty(), "the entries of the other server are read again, too");
     }
 }

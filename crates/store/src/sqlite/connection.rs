@@ -1,4 +1,4 @@
-//! Opening connections and running migrations.
+//! Opens connections to the SQLite database, and runs migrations.
 
 use std::path::Path;
 use std::time::Duration;

@@ -41,7 +41,7 @@ impl Engine {
             .run_or_undo(
                 move |connection| queue::claim(connection, &claims, due_by, limit, &skip_servers),
                 move |unwanted: Vec<ClaimedEntry>| {
-                    queue::release(&undo, unwanted.iter().map(ClaimedEntry::key))
+                    queue::release(&undo, unwanted.iter().map(ClaimedEntry::key));
                 },
             )
             .await
@@ -53,7 +53,7 @@ impl Engine {
             .run_or_undo(
                 move |connection| queue::adopt(connection, &claims, &keys),
                 move |unwanted: Vec<ClaimedEntry>| {
-                    queue::release(&undo, unwanted.iter().map(ClaimedEntry::key))
+                    queue::release(&undo, unwanted.iter().map(ClaimedEntry::key));
                 },
             )
             .await

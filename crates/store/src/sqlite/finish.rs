@@ -123,7 +123,8 @@ fn requeue_or_remove(connection: &Connection, outcome: &Outcome) -> Result<Entry
     Ok(if outcome.keep_claim { EntryAfter::Kept(due_at) } else { EntryAfter::Queued(due_at) })
 }
 
-pub(super) fn count_sources(connection: &Connection, counts: &SourceTally) -> Result<(), StoreError> {
+/// Adds the sent and bounced messages to the counts of their source addresses.
+pub(super) fn add_source_counts(connection: &Connection, counts: &SourceTally) -> Result<(), StoreError> {
     let mut add = connection.prepare_cached(
         "INSERT INTO source_days (source_id, provider, day, sent, bounced) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (source_id, provider, day) DO UPDATE SET sent = sent + excluded.sent, bounced = bounced + excluded.bounced",

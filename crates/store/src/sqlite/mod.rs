@@ -36,17 +36,17 @@ use claims::Claims;
 use operation::SqlWork;
 
 /// Maximum number of body files that one batch writes at the same time.
-const BODY_WRITES_CONCURRENT: usize = 8;
+const BODY_WRITES_CONCURRENT_MAX: usize = 8;
 
 /// An open SQLite store. Dropping it lets the writer finish its work.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    // Dropped in this order. The writer's connection closes last, which copies the log into the file. Then the lock is
-    // released.
+    // The fields are dropped in this order. So the writer's connection closes after the readers': closing the last
+    // connection copies the write-ahead log into the database file. Then the lock is released.
     readers: readers::Readers,
     writer: writer::Writer,
     bodies: body_files::BodyFiles,
-    /// Files whose rows were probably not written, because the writer failed.
+    /// Sends whose body files may have no row, because the writer failed.
     doubtful_bodies: Mutex<Vec<SendId>>,
     claims: Arc<Mutex<Claims>>,
     hand_over: Arc<HandOver>,
@@ -137,7 +137,7 @@ impl Engine {
     async fn write_bodies(&self, sends: &[NewSend]) -> Result<(), StoreError> {
         let large: Vec<&NewSend> = sends.iter().filter(|send| send.is_large()).collect();
         let mut written = Vec::new();
-        for chunk in large.chunks(BODY_WRITES_CONCURRENT) {
+        for chunk in large.chunks(BODY_WRITES_CONCURRENT_MAX) {
             let writes = chunk.iter().map(|send| self.bodies.write(send.info.id, send.compressed().clone()));
             let mut failed = None;
             for (send, outcome) in chunk.iter().zip(join_all(writes).await) {
@@ -166,8 +166,8 @@ impl Engine {
         self.bodies.check().await
     }
 
-    /// Like `write`, for operations with a body: a large body is in its file before the row that names it. `is_stored`
-    /// says whether the operation wrote that row.
+    /// Like `write`, for operations with a body: a large body is written to its file before the row that names the
+    /// file. `is_stored` says whether the operation wrote that row.
     pub(crate) async fn write_with_body<T: Send + 'static>(
         &self,
         id: SendId,
@@ -183,7 +183,7 @@ impl Engine {
         let written = self.writer.run(bytes, SqlWork::new(operation)).await;
         if body.is_large() {
             match &written {
-                Ok(done) if is_stored(done) => self.remove_doubtful_bodies().await,
+                Ok(result) if is_stored(result) => self.remove_doubtful_bodies().await,
                 Err(StoreError::Unavailable(_)) => self.doubtful_bodies.lock().push(id),
                 _ => self.bodies.remove(id),
             }
@@ -192,8 +192,8 @@ impl Engine {
     }
 
     /// Removes the files that failed groups left, unless a row names them. Called after a successful commit: earlier
-    /// failed groups can no longer reappear then, because their part of the log is overwritten. The files are not left
-    /// to the sweep at the next start, because the disk may just have been full.
+    /// failed groups can no longer reappear then, because their part of the log is overwritten. The files do not wait
+    /// for the sweep at the next start: if the disk was full, their space is needed now.
     async fn remove_doubtful_bodies(&self) {
         let doubtful = std::mem::take(&mut *self.doubtful_bodies.lock());
         for id in doubtful {
@@ -207,8 +207,9 @@ impl Engine {
 
     pub(crate) async fn body(&self, send_id: SendId) -> Result<Option<Vec<u8>>, StoreError> {
         match self.inline_body(send_id).await? {
+            None => Ok(None),
+            Some(Some(inline)) => Ok(Some(inline)),
             Some(None) => self.bodies.read(send_id).await.map(Some),
-            other => Ok(other.flatten()),
         }
     }
 

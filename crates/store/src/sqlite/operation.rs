@@ -14,8 +14,8 @@ use crate::error::StoreError;
 pub(super) trait Work: Send + 'static {
     type Output: Send + 'static;
 
-    /// Whether `run` may be called again after a rollback. Such work shares a savepoint with its neighbours, which
-    /// avoids a copy of every page that each of them changes.
+    /// Whether `run` may be called again after a rollback. Such work shares a savepoint with its neighbours: under a
+    /// savepoint of its own, each would cost a copy of every page that it changes.
     const IS_REPEATABLE: bool;
 
     /// Does the work inside the group's transaction.
@@ -51,7 +51,7 @@ pub(super) trait Operation: Send {
     /// Runs inside the group's transaction; keeps the result for the answer.
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(), StoreError>;
 
-    /// Sends the result to the caller. Called after the commit was flushed, or failed.
+    /// Sends the result to the caller. Called after the commit was flushed, or after the group failed.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 

@@ -14,7 +14,7 @@ use crate::{Result, Store, UpdateResult};
 /// Changes of a template; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateChange {
-    /// Changes nothing unless this is the newest version. With `None`, the newest version may be any.
+    /// The newest version must be this one; otherwise nothing is changed. `None` accepts any newest version.
     pub if_latest: Option<i64>,
     /// `Some(None)` removes the alias.
     pub alias: Option<Option<String>>,

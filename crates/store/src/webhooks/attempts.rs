@@ -114,7 +114,7 @@ impl Store {
         .await
     }
 
-    /// Attempts of a webhook, newest first, beginning before `before`.
+    /// Attempts of a webhook with ids below `before`, newest first.
     pub async fn list_webhook_attempts(
         &self,
         server_id: ServerId,
@@ -134,8 +134,8 @@ impl Store {
         self.fetch_all(text, params.into(), read).await
     }
 
-    /// Attempts that a filter selects, newest first, beginning before `before`. Examines at most `scanned_max`
-    /// attempts: there may be more even if fewer than `limit` are found.
+    /// Attempts that a filter selects, with ids below `before`, newest first. Examines at most `scanned_max` attempts,
+    /// so there may be more even if fewer than `limit` are found.
     pub async fn search_webhook_attempts(
         &self,
         (server_id, webhook_id): (ServerId, WebhookId),

@@ -121,7 +121,8 @@ impl Store {
         change: WebhookChange,
     ) -> Result<UpdateResult<Webhook>> {
         let (now, is_disabled) = (self.clock.now(), change.enabled == Some(false));
-        // A transaction that began before the webhook was disabled may have added outbox rows after they were removed.
+        // A transaction that began before the webhook was disabled may have added outbox rows after the others were
+        // removed.
         if change.enabled == Some(true)
             && self.find_webhook(server_id, id).await?.is_some_and(|webhook| !webhook.enabled)
         {

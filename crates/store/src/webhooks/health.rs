@@ -5,8 +5,8 @@ use postroad_model::{ServerId, Timestamp, WebhookId};
 use crate::error::StoreError;
 use crate::sql::Sql;
 
-/// Times at which posts began. Posts count in the order in which they began, not in which they ended: several run at
-/// once, and some take long.
+/// Health of an endpoint. Each time is the start of a post: posts count in the order in which they began, not in which
+/// they ended, because several run at once, and some take long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Health {
     /// The first known failure after the last success.

@@ -1,4 +1,4 @@
-//! Accepting sends: each first state, read back; restarts, concurrent callers, and callers that disconnect.
+//! Accepting sends: each initial state, read back; restarts, concurrent callers, and callers that disconnect.
 
 use std::time::Duration;
 

@@ -13,10 +13,10 @@ on_both_engines!(
     claimed_message_is_begun_once,
     begin_returns_the_whole_message,
     begin_of_an_unclaimed_message_finds_it_gone,
-    batch_is_answered_one_by_one,
+    requests_of_a_batch_are_answered_one_by_one,
     recipient_suppressed_since_the_accept_is_reported,
     recipient_whose_suppression_was_erased_is_reported,
-    fresh_message_is_read_again_when_an_address_was_suppressed_since,
+    fresh_message_is_read_again_if_an_address_was_suppressed_after_the_accept,
     late_suppressions_apply_to_messages_accepted_before,
     expired_suppression_is_not_reported,
     soft_failure_that_keeps_its_claim_is_begun_again,
@@ -71,7 +71,7 @@ async fn begin_of_an_unclaimed_message_finds_it_gone(fixture: Fixture) {
     assert!(matches!(begin_one(&fixture, begin(fixture.server, id, fixture.now())).await, BeginResult::Gone));
 }
 
-async fn batch_is_answered_one_by_one(fixture: Fixture) {
+async fn requests_of_a_batch_are_answered_one_by_one(fixture: Fixture) {
     let (first, second) = (fixture.accept_and_claim().await, fixture.accept_and_claim().await);
     let now = fixture.now();
     let batch = vec![
@@ -122,7 +122,7 @@ async fn recipient_whose_suppression_was_erased_is_reported(fixture: Fixture) {
     assert!(matches!(begun[..], [BeginResult::Suppressed(..), BeginResult::Go(Some(_))]), "{begun:?}");
 }
 
-async fn fresh_message_is_read_again_when_an_address_was_suppressed_since(fixture: Fixture) {
+async fn fresh_message_is_read_again_if_an_address_was_suppressed_after_the_accept(fixture: Fixture) {
     let fresh = |server_id, id| BeginRequest { needs_message: false, ..begin(server_id, id, fixture.now()) };
     let ids =
         fixture.accept(fixture.send_to(&["Ann@example.com", "bob@example.com", "cid@example.com"])).await;

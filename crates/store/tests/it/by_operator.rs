@@ -6,7 +6,7 @@ use postroad_store::{CeilingsChange, PoolMove, ServerChange, ServerTracking, Set
 type SetResult = Result<(), StoreError>;
 
 async fn update(store: &Store, id: ServerId, ceilings: CeilingsChange, change: ServerChange) -> SetResult {
-    store.update_server_by_operator(id, None, (SetBy::Operator, ceilings), change).await.map(drop)
+    store.update_server_with_ceilings(id, None, (SetBy::Operator, ceilings), change).await.map(drop)
 }
 
 pub(crate) async fn set_mode(store: &Store, id: ServerId, mode: ServerMode) -> SetResult {

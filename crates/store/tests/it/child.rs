@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 /// Environment variable with the child's task; without it, the child's test does nothing.
 pub(crate) const TASK_VARIABLE: &str = "POSTROAD_STORE_CHILD";
 
-/// `test` is the full path of the function, such as `crash::child`.
+/// Command that runs a test as a child process with this task. `test` is the full path of the test's function, such as
+/// `crash::child`.
 ///
 /// The child ignores SIGXFSZ, so that a write beyond its file size limit fails like one on a full disk.
 pub(crate) fn command(test: &str, task: &str) -> Command {

@@ -1,4 +1,4 @@
-//! A clock that was a day ahead and is set back.
+//! Corrections after the clock was a day ahead and was set back.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::fixture::{EngineFiles, Fixture, on_both_engines, simulator};
 use crate::webhooks;
 
 on_both_engines!(
-    messages_that_were_due_a_day_ahead_are_due_again,
+    messages_with_due_times_a_day_ahead_are_brought_forward,
     claimed_messages_keep_their_due_time,
     clock_that_was_ahead_is_noticed_after_a_restart,
-    webhook_events_of_the_day_ahead_are_due_again,
-    holds_gates_and_limits_of_the_day_ahead_end_in_time,
+    webhook_events_with_due_times_a_day_ahead_are_due_again,
+    holds_gates_and_limits_begun_a_day_ahead_end_in_time,
     an_outbox_of_many_pages_is_corrected,
     holds_and_idempotency_keys_of_many_pages_end_in_time,
     a_message_that_was_due_before_its_send_at_is_scheduled_again,
@@ -36,7 +36,7 @@ async fn create_soft_failed(fixture: &Fixture) -> postroad_model::MessageId {
     id
 }
 
-async fn messages_that_were_due_a_day_ahead_are_due_again(fixture: Fixture) {
+async fn messages_with_due_times_a_day_ahead_are_brought_forward(fixture: Fixture) {
     let before = create_soft_failed(&fixture).await;
     let right = set_a_day_ahead(&fixture);
     assert!(!fixture.store.is_clock_behind());
@@ -53,7 +53,7 @@ async fn messages_that_were_due_a_day_ahead_are_due_again(fixture: Fixture) {
     fixture.clock.set(right.plus(Duration::from_secs(5)));
     assert!(fixture.store.is_clock_behind());
     let changed = fixture.store.correct_due_times(PAUSE_MAX).await.expect("the store works");
-    assert_eq!(changed, 3, "not the one that is right, nor the one its sender scheduled");
+    assert_eq!(changed, 3, "neither the message whose due time is right nor the scheduled one");
     let mut due: Vec<_> = fixture.claim_due().await.iter().map(|entry| entry.message_id).collect();
     due.sort_unstable();
     assert_eq!(due, [fresh, retried]);
@@ -73,7 +73,7 @@ async fn claimed_messages_keep_their_due_time(fixture: Fixture) {
     fixture.clock.set(right);
     assert_eq!(fixture.store.correct_due_times(PAUSE_MAX).await.expect("the store works"), 0);
     let sent = Outcome { claimed_due_at: Some(due_at), ..fixture.outcome(id, Status::Sent) };
-    assert!(fixture.finish(sent).await, "whoever has it can settle it");
+    assert!(fixture.finish(sent).await, "its claim still holds");
 }
 
 async fn clock_that_was_ahead_is_noticed_after_a_restart(fixture: Fixture) {
@@ -87,7 +87,7 @@ async fn clock_that_was_ahead_is_noticed_after_a_restart(fixture: Fixture) {
     assert_eq!(fixture.claim_due().await.len(), 1);
 }
 
-async fn webhook_events_of_the_day_ahead_are_due_again(fixture: Fixture) {
+async fn webhook_events_with_due_times_a_day_ahead_are_due_again(fixture: Fixture) {
     let webhook = webhooks::create(&fixture, EventSet::ALL).await;
     let right = set_a_day_ahead(&fixture);
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
@@ -97,7 +97,7 @@ async fn webhook_events_of_the_day_ahead_are_due_again(fixture: Fixture) {
     let changed = fixture.store.correct_webhook_due_times(pauses.clone()).await.expect("the store works");
     assert_eq!(changed, 1);
     assert_eq!(webhooks::claim(&fixture, &webhook).await.len(), 1);
-    // After attempts, the pause that follows the last one remains.
+    // An event that was attempted becomes due after the pause that follows its last attempt.
     for (attempts, seconds) in [(1, 60), (2, 300), (9, 300)] {
         let due_at = fixture.in_secs(86_400).as_micros();
         fixture.execute(&format!("UPDATE webhook_queue SET attempts = {attempts}, due_at = {due_at}")).await;
@@ -107,7 +107,7 @@ async fn webhook_events_of_the_day_ahead_are_due_again(fixture: Fixture) {
     }
 }
 
-async fn holds_gates_and_limits_of_the_day_ahead_end_in_time(fixture: Fixture) {
+async fn holds_gates_and_limits_begun_a_day_ahead_end_in_time(fixture: Fixture) {
     let right = set_a_day_ahead(&fixture);
     let limited = |address| NewSend { hourly_limit: Some(1), ..fixture.send_to(&[address]) };
     fixture.accept(limited("a@example.com")).await;
@@ -135,7 +135,8 @@ async fn holds_gates_and_limits_of_the_day_ahead_end_in_time(fixture: Fixture) {
     assert_eq!((gates[0].created_at, gates[0].ends_at), (right, Some(fixture.in_secs(3_600))));
     assert_eq!(fixture.query_int("SELECT count(*) FROM server_hours").await, 0, "no hour of tomorrow");
     assert_eq!(fixture.query_int("SELECT count(*) FROM source_days").await, 1);
-    assert_eq!(fixture.query_int("SELECT sent + bounced FROM source_days").await, 22, "today has them all");
+    let today = "SELECT sent + bounced FROM source_days";
+    assert_eq!(fixture.query_int(today).await, 22, "today has the counts of both days");
 }
 
 /// Rows of three webhooks; the rows of the first and the last are due tomorrow.
@@ -158,7 +159,7 @@ async fn an_outbox_of_many_pages_is_corrected(fixture: Fixture) {
     let due = |seconds| {
         format!("SELECT count(*) FROM webhook_queue WHERE due_at = {}", fixture.in_secs(seconds).as_micros())
     };
-    assert_eq!(fixture.query_int(&due(0)).await, 12_000, "those that were right, and those never tried");
+    assert_eq!(fixture.query_int(&due(0)).await, 12_000, "rows that were due already, and rows never tried");
     assert_eq!(fixture.query_int(&due(60)).await, 6_000, "the pause after the first attempt");
     assert_eq!(fixture.store.correct_webhook_due_times(pauses).await.expect("the store works"), 0);
 }

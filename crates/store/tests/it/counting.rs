@@ -20,15 +20,15 @@ on_both_engines!(
     events_are_counted_in_every_grain_and_breakdown,
     an_event_counts_once_when_several_nodes_count_it,
     a_message_held_twice_counts_once,
-    tests_and_the_simulator_do_not_count,
+    test_messages_and_simulated_recipients_do_not_count,
     held_messages_are_left_out_of_latencies,
     providers_are_learned_and_forgotten,
     servers_are_counted_separately,
     totals_of_several_servers_are_read_together,
-    too_many_tags_are_counted_together,
-    a_removed_set_is_created_again,
-    a_batch_of_many_different_sets_is_counted_in_parts,
-    counts_of_an_earlier_version_are_counted_again,
+    tags_beyond_the_limit_are_counted_together,
+    a_removed_dimension_set_is_created_again,
+    a_batch_with_many_dimension_sets_is_counted_in_parts,
+    events_are_counted_again_after_an_upgrade_from_version_8,
 );
 
 /// End of a range in seconds that includes everything; still fits an `i64` in microseconds.
@@ -38,7 +38,7 @@ pub(crate) fn rules() -> CountingRules {
     CountingRules { simulator_domain: DomainName::parse("sim.postroad.test").expect("a domain") }
 }
 
-/// Counts all events, a batch of each server in a poll: thousands of events take minutes on a slow machine.
+/// Counts all events, one batch of each server per round: thousands of events take minutes on a slow machine.
 pub(crate) async fn count_all_events(fixture: &Fixture) {
     eventually_within(Duration::from_mins(5), async || {
         for server in fixture.store.list_uncounted_servers().await.expect("reading works") {
@@ -232,7 +232,7 @@ async fn a_message_held_twice_counts_once(fixture: Fixture) {
     assert_eq!(non_zero(&total(&fixture).await.counts), [("accepted", 1), ("held", 1), ("suppressed", 1)]);
 }
 
-async fn tests_and_the_simulator_do_not_count(fixture: Fixture) {
+async fn test_messages_and_simulated_recipients_do_not_count(fixture: Fixture) {
     let state = InitialState::TestSent { details: "only a test".into() };
     let test = fixture.send(fixture.server, &["a@one.example"], state, b"Subject: x\r\n\r\n");
     fixture.accept(test).await;
@@ -340,7 +340,7 @@ async fn accepted_by_tag(fixture: &Fixture, breakdown: Breakdown) -> BTreeMap<St
     accepted
 }
 
-async fn too_many_tags_are_counted_together(fixture: Fixture) {
+async fn tags_beyond_the_limit_are_counted_together(fixture: Fixture) {
     let tagged = |tag: &str| {
         send(&fixture, "a@corp.example", |send| send.info.tag = (!tag.is_empty()).then(|| tag.to_owned()))
     };
@@ -382,7 +382,7 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.get("fresh"), Some(&1));
 }
 
-async fn a_removed_set_is_created_again(fixture: Fixture) {
+async fn a_removed_dimension_set_is_created_again(fixture: Fixture) {
     fixture.accept(send(&fixture, "a@one.example", |_| {})).await;
     count_all_events(&fixture).await;
     fixture.clock.advance(Duration::from_hours(24));
@@ -398,7 +398,7 @@ async fn a_removed_set_is_created_again(fixture: Fixture) {
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 1);
 }
 
-async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
+async fn a_batch_with_many_dimension_sets_is_counted_in_parts(fixture: Fixture) {
     // 300 messages, each with its own combinations of dimensions: more rows than one call writes.
     for number in 0..300 {
         let one = send(&fixture, &format!("a@d{number}.example"), |send| {
@@ -433,7 +433,7 @@ const COUNTER_TABLES_V8: &str = "DROP TABLE counters; CREATE TABLE counters (at 
     DROP TABLE counter_dimensions; CREATE TABLE counter_dimensions (id BIGINT);
     DROP TABLE recipient_domains; CREATE TABLE recipient_domain_days (day BIGINT)";
 
-async fn counts_of_an_earlier_version_are_counted_again(fixture: Fixture) {
+async fn events_are_counted_again_after_an_upgrade_from_version_8(fixture: Fixture) {
     accept_and_settle(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELIVERED]).await;
     count_all_events(&fixture).await;
     let counted = total(&fixture).await;

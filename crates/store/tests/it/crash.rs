@@ -128,7 +128,7 @@ fn has_key(send: SendId) -> bool {
     send.0 % 2 == 0
 }
 
-/// One in twenty is too large for a row of SQLite.
+/// Body of a send, random but always the same. One in twenty is too large for a row of SQLite.
 fn body_of(send: SendId) -> Vec<u8> {
     let mut rng = SmallRng::seed_from_u64(send.0 as u64);
     let size = if rng.random_bool(0.05) { 70_000 } else { rng.random_range(0..4_000) };
@@ -172,6 +172,6 @@ async fn accept_one(store: &Store, server: ServerId) {
     });
     let line = format!("ack {} {} end\n", send.info.id, send.recipients[0].id);
     assert_eq!(store.accept(send).await.expect("it is accepted"), Accepted::Stored(Vec::new()));
-    // One write per line: whole lines only, whoever kills us.
+    // One write per line: whole lines only, even if this process is killed.
     std::io::stdout().lock().write_all(line.as_bytes()).expect("the parent listens");
 }

@@ -15,7 +15,7 @@ use crate::fixture::{EngineFiles, Fixture, connect, on_both_engines};
 on_both_engines!(
     delivery_setup_is_read_whole,
     only_servers_that_changed_are_read_again,
-    a_change_that_is_committed_during_a_read_comes_with_the_next,
+    a_change_that_is_committed_during_a_read_comes_with_the_next_read,
     servers_of_a_pool_are_listed,
     pool_names_are_unique_and_only_one_pool_is_shared,
     pool_in_use_is_not_deleted,
@@ -133,7 +133,7 @@ async fn only_servers_that_changed_are_read_again(fixture: Fixture) {
 }
 
 /// On PostgreSQL a transaction may begin before a read and be committed after it.
-async fn a_change_that_is_committed_during_a_read_comes_with_the_next(fixture: Fixture) {
+async fn a_change_that_is_committed_during_a_read_comes_with_the_next_read(fixture: Fixture) {
     let EngineFiles::Postgres(database) = &fixture.engine_files else { return };
     let mut client = connect(database.url()).await;
     let transaction = client.transaction().await.expect("a transaction");

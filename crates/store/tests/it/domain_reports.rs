@@ -10,7 +10,7 @@ use crate::fixture::{Fixture, on_both_engines};
 on_both_engines!(
     reports_are_kept_once_and_summed_up,
     only_domains_of_servers_are_known,
-    old_reports_are_removed_and_a_full_domain_makes_room,
+    expired_reports_are_removed_and_a_domain_with_too_many_loses_the_oldest,
     next_owner_of_a_domain_does_not_see_its_old_reports,
 );
 
@@ -48,7 +48,7 @@ async fn reports_are_kept_once_and_summed_up(fixture: Fixture) {
     assert_eq!(add(&fixture, vec![first.clone(), first.clone()]).await.expect("the store works"), 1);
     assert_eq!(add(&fixture, vec![first.clone()]).await.expect("the store works"), 0);
     let second = report(domain, ReportKind::Dmarc, "2", 5, 5);
-    // Absurd numbers of a stranger do not break the sums.
+    // Absurd numbers in a stranger's reports do not break the sums.
     let absurd = report(domain, ReportKind::Tls, "1", u64::MAX, u64::MAX);
     let another = report(domain, ReportKind::Tls, "2", u64::MAX, 0);
     let more = vec![second.clone(), absurd, another, report("mail.example.test", ReportKind::Tls, "1", 4, 1)];
@@ -79,7 +79,7 @@ async fn only_domains_of_servers_are_known(fixture: Fixture) {
     assert_eq!(fixture.store.list_known_domains(Vec::new()).await.expect("the store works"), []);
 }
 
-async fn old_reports_are_removed_and_a_full_domain_makes_room(fixture: Fixture) {
+async fn expired_reports_are_removed_and_a_domain_with_too_many_loses_the_oldest(fixture: Fixture) {
     let about = |id: &str| report("mail.example.test", ReportKind::Dmarc, id, 1, 1);
     assert_eq!(add(&fixture, vec![about("old")]).await.expect("the store works"), 1);
     fixture.clock.advance(Duration::from_hours(401 * 24));
@@ -89,7 +89,7 @@ async fn old_reports_are_removed_and_a_full_domain_makes_room(fixture: Fixture) 
         fixture.clock.advance(Duration::from_secs(1));
     }
     let sums = || async { fixture.store.sum_up_domain_reports(None).await.expect("the store works") };
-    // A hundred of the oldest made room for the last one.
+    // When the limit was reached, the hundred oldest reports were deleted.
     assert_eq!(sums().await[0].reports, 9_901);
     assert_eq!(fixture.store.remove_old_domain_reports().await.expect("the store works").rows, 0);
     fixture.clock.advance(Duration::from_hours(401 * 24));
@@ -135,7 +135,7 @@ async fn next_owner_of_a_domain_does_not_see_its_old_reports(fixture: Fixture) {
     let next = store.create_domain(fixture.new_domain("one.example")).await.expect("the store works");
     assert!(since(next.created_at).await.expect("the store works").is_empty());
     store.delete_domain(next.id, fixture.now()).await.expect("the store works");
-    // Reports of domains that are deleted with their server are removed with it.
+    // Reports of domains that are deleted with their server are removed together with the server.
     store.set_server_deleted(fixture.server, Some(fixture.now())).await.expect("the store works");
     while store.purge_deleted(fixture.now()).await.expect("the store works") {}
     assert_eq!(left().await, ["one.example"]);

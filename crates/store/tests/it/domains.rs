@@ -1,4 +1,4 @@
-//! Domains: owners, effects of checks, signing keys, and which node checks.
+//! Domains: owners, effects of checks, signing keys, and which node makes a check.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,19 +15,19 @@ use crate::fixture::{EngineFiles, Fixture, create_server, new_key, on_both_engin
 
 on_both_engines! {
     domains_are_created_found_and_deleted,
-    an_accounts_domain_is_for_all_its_servers_and_for_nobody_else,
-    lists_come_in_pages,
-    a_check_verifies_and_is_reported,
+    a_domain_of_an_account_is_usable_by_all_its_servers_and_by_no_others,
+    domains_are_listed_in_pages,
+    a_good_check_verifies_the_domain_and_adds_an_event,
     the_event_of_an_account_with_many_servers_is_written_in_steps,
     readers_of_events_learn_at_once_that_a_domain_fails,
     records_that_fail_stop_sending_after_72_hours,
-    without_a_verdict_only_the_time_of_the_check_changes,
-    the_operators_verification_is_independent_of_the_checks,
+    a_check_without_a_verdict_changes_only_its_own_time,
+    verification_by_the_operator_is_independent_of_the_checks,
     a_rotated_key_signs_once_its_record_is_found,
     a_key_whose_record_is_gone_signs_for_72_hours_more,
     an_earlier_check_does_not_overwrite_the_result_of_a_later_one,
     a_key_added_during_a_check_is_checked_soon,
-    only_hosts_of_verified_domains_are_served_and_those_of_deleted_ones_for_a_while,
+    tracking_hosts_are_served_for_verified_domains_and_for_a_while_after_deletion,
     sources_of_a_server_an_account_and_all_servers_are_listed,
     verified_domain_has_its_signing_keys,
     return_path_and_tracking_host_follow_their_aliases,
@@ -205,7 +205,7 @@ async fn domains_are_created_found_and_deleted(fixture: Fixture) {
     }
 }
 
-async fn an_accounts_domain_is_for_all_its_servers_and_for_nobody_else(fixture: Fixture) {
+async fn a_domain_of_an_account_is_usable_by_all_its_servers_and_by_no_others(fixture: Fixture) {
     let store = &fixture.store;
     let stranger = store.create_account("Stranger".into()).await.expect("the name is free").id;
     let new = postroad_store::NewServer {
@@ -233,7 +233,7 @@ async fn an_accounts_domain_is_for_all_its_servers_and_for_nobody_else(fixture: 
     assert!(delivery.is_none());
 
     // The server's own domain goes first, even unverified: it is the one that the server's key sees and changes. But
-    // until it is verified, mail uses the account's.
+    // until it is verified, mail uses the account's domain.
     let own = store.create_domain(fixture.new_domain("acme.example")).await.expect("another owner");
     assert_eq!(find(&fixture, fixture.server, "acme.example").await.map(|found| found.id), Some(own.id));
     let sending = store.find_sending_domain(fixture.server, name("acme.example")).await;
@@ -262,7 +262,7 @@ async fn an_accounts_domain_is_for_all_its_servers_and_for_nobody_else(fixture: 
     assert!(matches!(nobody, Err(StoreError::NotFound)));
 }
 
-async fn lists_come_in_pages(fixture: Fixture) {
+async fn domains_are_listed_in_pages(fixture: Fixture) {
     let store = &fixture.store;
     let mut ids = Vec::new();
     for number in 0..5 {
@@ -283,7 +283,7 @@ async fn lists_come_in_pages(fixture: Fixture) {
     assert!(store.list_domains(of_account, None, 10).await.expect("the store works").is_empty());
 }
 
-async fn a_check_verifies_and_is_reported(fixture: Fixture) {
+async fn a_good_check_verifies_the_domain_and_adds_an_event(fixture: Fixture) {
     let owner = DomainOwner::Account(fixture.account);
     let new = NewDomain { owner, ..fixture.new_domain("acme.example") };
     let domain = fixture.store.create_domain(new).await.expect("the name is free");
@@ -319,7 +319,7 @@ async fn the_event_of_an_account_with_many_servers_is_written_in_steps(fixture: 
     };
     let domain = record(&fixture, check(&domain, Some(true))).await;
     assert_eq!(events("domain.verified").await, (200, 200), "accepts do not wait for all");
-    // The next event follows the first at every server.
+    // The next event follows the first one at every server.
     record(&fixture, check(&domain, Some(false))).await;
     fixture.store.write_domain_events().await.expect("the store works");
     assert_eq!(events("domain.verified").await, (250, 250));
@@ -334,7 +334,7 @@ async fn readers_of_events_learn_at_once_that_a_domain_fails(fixture: Fixture) {
     let domain = record(&fixture, check(&domain, Some(true))).await;
     let mut notices = fixture.store.server_event_notices(fixture.server);
     notices.mark_unchanged();
-    // Only the domain's own records fail, so sending is not affected yet.
+    // The check has no results for keys, so it does not affect sending yet.
     record(&fixture, DomainCheck { keys: Vec::new(), ..check(&domain, Some(false)) }).await;
     assert_eq!(domain_events(&fixture, fixture.server).await[1].0, EventKind::DomainFailing);
     assert!(notices.has_changed().expect("the store is open"));
@@ -372,7 +372,7 @@ async fn records_that_fail_stop_sending_after_72_hours(fixture: Fixture) {
     assert_eq!(domain_events(&fixture, fixture.server).await[2].0, EventKind::DomainVerified);
 }
 
-async fn without_a_verdict_only_the_time_of_the_check_changes(fixture: Fixture) {
+async fn a_check_without_a_verdict_changes_only_its_own_time(fixture: Fixture) {
     let domain = fixture.store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
     let new = record(&fixture, check(&domain, None)).await;
     assert_eq!((new.checked_at, new.verified_by), (Some(fixture.now()), None));
@@ -394,7 +394,7 @@ async fn without_a_verdict_only_the_time_of_the_check_changes(fixture: Fixture) 
     assert_eq!(domain_events(&fixture, fixture.server).await.len(), 1);
 }
 
-async fn the_operators_verification_is_independent_of_the_checks(fixture: Fixture) {
+async fn verification_by_the_operator_is_independent_of_the_checks(fixture: Fixture) {
     let store = &fixture.store;
     let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
     store.set_domain_verified(domain.id, Some(fixture.now()), fixture.now()).await.expect("it is there");
@@ -553,7 +553,7 @@ async fn return_path_and_tracking_host_follow_their_aliases(fixture: Fixture) {
     assert_eq!(hosts, ["track.acme.example"], "earlier links still lead here");
 }
 
-async fn only_hosts_of_verified_domains_are_served_and_those_of_deleted_ones_for_a_while(fixture: Fixture) {
+async fn tracking_hosts_are_served_for_verified_domains_and_for_a_while_after_deletion(fixture: Fixture) {
     let store = &fixture.store;
     let hosts = async || store.list_tracking_hosts().await.expect("the store works");
     let version = async || store.tracking_hosts_version().await.expect("the store works");
@@ -729,7 +729,7 @@ async fn domains_of_an_earlier_version_stay_verified_and_keep_their_keys(fixture
     assert_eq!(signers(&fixture, "old.example").await, Some(vec!["one".to_owned(), "two".to_owned()]));
     let new = find(&fixture, fixture.server, "new.example").await.expect("it is kept");
     assert_eq!((new.verified_by, new.keys.len(), new.keys[0].id > DomainKeyId(0)), (None, 1, true));
-    // Their checks are spread over the hours to come.
+    // The first checks of migrated domains are spread over the next hours.
     let now = fixture.now();
     for domain in [&old, &new] {
         assert!(

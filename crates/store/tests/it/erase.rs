@@ -14,11 +14,11 @@ use crate::fixture::{Fixture, on_both_engines};
 use crate::returns;
 
 on_both_engines!(
-    the_index_forgets_an_erased_message,
-    a_block_that_is_being_written_is_written_again_without_an_erased_person,
+    the_search_index_forgets_an_erased_message,
+    a_search_block_that_is_being_written_is_written_again_without_an_erased_person,
     a_message_with_many_events_is_erased_in_steps,
     events_and_returned_mail_stored_during_an_erasure_are_erased_too,
-    the_text_of_a_send_to_many_is_kept_until_the_last_is_done,
+    a_message_is_not_erased_while_another_copy_of_its_send_waits,
     saved_searches_for_an_erased_address_are_removed,
     concurrent_counting_cannot_bring_back_an_erased_tag,
 );
@@ -44,7 +44,7 @@ async fn erase(fixture: &Fixture, id: MessageId) {
 }
 
 /// A send with more recipients than are read at once, between messages of other sends.
-async fn the_text_of_a_send_to_many_is_kept_until_the_last_is_done(fixture: Fixture) {
+async fn a_message_is_not_erased_while_another_copy_of_its_send_waits(fixture: Fixture) {
     for _ in 0..3 {
         accept(&fixture, "before@example.com", b"x").await;
     }
@@ -102,7 +102,7 @@ async fn no_file_has_a_part_of_an_erased_text() {
     }
 }
 
-async fn the_index_forgets_an_erased_message(fixture: Fixture) {
+async fn the_search_index_forgets_an_erased_message(fixture: Fixture) {
     let erased = accept(&fixture, "jane.doe@customer.example", b"x").await;
     accept(&fixture, "bob@example.com", b"x").await;
     fixture.clock.advance(std::time::Duration::from_mins(1));
@@ -115,13 +115,13 @@ async fn the_index_forgets_an_erased_message(fixture: Fixture) {
     // Trigrams of the address that the other address does not have. Both messages have the same subject.
     let only_hers = "jane.doe@customer.".len() as i64 - 2;
     assert!(before - after >= only_hers, "{before} tokens, then {after}");
-    // A posting takes one byte per message, so longer ones still have both messages. The subject's tokens must not be
-    // among them.
+    // A posting takes one byte per message, so longer postings still have both messages. The subject's tokens must
+    // not be among them.
     let shared = "SELECT count(*) FROM search_postings WHERE length(positions) > 1";
     assert!(fixture.query_int(shared).await < 30, "the subject's tokens still point to the erased message");
 }
 
-async fn a_block_that_is_being_written_is_written_again_without_an_erased_person(fixture: Fixture) {
+async fn a_search_block_that_is_being_written_is_written_again_without_an_erased_person(fixture: Fixture) {
     let erased = accept(&fixture, "jane.doe@customer.example", b"x").await;
     let last = accept(&fixture, "bob@example.com", b"x").await;
     fixture.clock.advance(std::time::Duration::from_mins(1));

@@ -46,7 +46,7 @@ pub(crate) const MAIL_TABLES: [&str; 7] =
     ["sends", "bodies", "messages", "queue", "deliveries", "events", "idempotency_keys"];
 
 pub(crate) struct Fixture {
-    // Declared before `engine_files`, so that it is closed before the files and databases are removed.
+    // Declared before `engine_files`, so that the store is closed before the files and databases are removed.
     pub(crate) store: Store,
     pub(crate) clock: ManualClock,
     pub(crate) account: AccountId,

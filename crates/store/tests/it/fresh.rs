@@ -168,7 +168,7 @@ async fn sink_that_panics_does_not_stop_accepts(fixture: Fixture) {
     assert_eq!(fixture.message(id).await.status, Status::Pending);
 }
 
-/// Has no room for one server.
+/// A sink that has no room for messages of one server.
 #[derive(Debug)]
 struct SinkWithoutRoom {
     full_server: ServerId,

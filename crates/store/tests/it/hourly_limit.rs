@@ -95,7 +95,7 @@ async fn concurrent_sends_keep_the_limit(fixture: Fixture) {
 
 /// Another transaction holds the row of the hour: that is "try again", not "this idempotency key is in use".
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn locked_hour_is_unavailable_and_keeps_other_servers_going() {
+async fn accept_is_unavailable_while_the_row_of_the_hour_is_locked_and_other_servers_go_on() {
     let fixture = Fixture::postgres().await;
     fixture.accept(limited_send(&fixture, &["a@example.com"], 10)).await;
     let EngineFiles::Postgres(database) = &fixture.engine_files else { unreachable!("it is PostgreSQL") };

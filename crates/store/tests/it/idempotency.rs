@@ -1,4 +1,4 @@
-//! One key, one send.
+//! Idempotency keys: sends with the same key are stored once.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use postroad_store::{JobKind, JobProblem, JobState, JobStep, MessageJob, NewJob}
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
-    a_servers_jobs_are_listed_newest_first_without_their_problems,
+    jobs_of_a_server_are_listed_newest_first_without_their_problems,
     jobs_created_at_the_same_moment_stay_within_the_maximum,
 );
 
@@ -23,7 +23,7 @@ async fn list(fixture: &Fixture, before: Option<i64>, limit: usize) -> Vec<Messa
     fixture.store.list_jobs(fixture.server, before, limit).await.expect("the store works")
 }
 
-async fn a_servers_jobs_are_listed_newest_first_without_their_problems(fixture: Fixture) {
+async fn jobs_of_a_server_are_listed_newest_first_without_their_problems(fixture: Fixture) {
     let store = &fixture.store;
     let mut ids = Vec::new();
     for number in 0..4 {

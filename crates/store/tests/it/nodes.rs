@@ -74,12 +74,12 @@ async fn two_nodes_share_the_work_and_never_a_message() {
     let claimed = tasks.join_all().await;
     let all: Vec<MessageId> =
         claimed.into_iter().flatten().chain(of_other.iter().map(|entry| entry.message_id)).collect();
-    // Skipped rows may be left to a later claim when both look at the same moment.
+    // If both nodes claim at the same moment, rows that both skip are left to a later claim.
     let rest: Vec<MessageId> = fixture.claim_due().await.iter().map(|entry| entry.message_id).collect();
     assert_eq!(all.len() + rest.len(), 200);
     assert_eq!(all.iter().chain(&rest).copied().collect::<HashSet<_>>(), accepted);
 
-    // Neither settles what the other claimed.
+    // Neither node settles what the other one claimed.
     let id = of_other[0].message_id;
     assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
     fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
@@ -326,7 +326,7 @@ async fn a_possible_duplicate_stays_one_until_its_outcome_is_recorded() {
 
 /// The node whose journal has the outcome dies before it records it.
 #[tokio::test]
-async fn a_message_adopted_by_its_journal_stays_a_possible_duplicate() {
+async fn a_message_adopted_by_the_node_with_its_journal_stays_a_possible_duplicate() {
     let fixture = Fixture::postgres().await;
     let id = create_begun_by_a_dead_node(&fixture).await;
     let adopted = fixture.store.adopt(vec![(fixture.server, id)]).await.expect("the store works");
@@ -432,7 +432,7 @@ async fn live_nodes_are_counted() {
 }
 
 #[tokio::test]
-async fn full_destination_is_skipped_by_claims() {
+async fn claims_skip_full_recipient_domains() {
     let fixture = Fixture::postgres().await;
     let ids = fixture.accept(fixture.send_to(&["a@full.example", "b@free.example"])).await;
     let full = vec![DomainName::parse("full.example").expect("a domain")];
@@ -446,7 +446,7 @@ async fn full_destination_is_skipped_by_claims() {
 }
 
 #[tokio::test]
-async fn a_claim_without_some_servers_reads_none_of_their_entries() {
+async fn a_claim_that_skips_a_server_gets_none_of_its_entries() {
     let fixture = Fixture::postgres().await;
     let full: Vec<String> = (0..300).map(|number| format!("u{number}@full.example")).collect();
     fixture.accept(fixture.send_to(&full.iter().map(String::as_str).collect::<Vec<_>>())).await;
@@ -541,7 +541,7 @@ async fn a_node_is_listed_with_its_description(fixture: Fixture) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_are_listed_until_another_has_their_number() {
+async fn nodes_are_listed_until_another_node_has_their_number() {
     let fixture = Fixture::postgres().await;
     let other = open_second_node(&fixture).await;
     fixture.store.describe_node(&description("mx1.example.com")).await.expect("the store works");

@@ -128,7 +128,7 @@ async fn a_deleted_server_is_removed_with_its_rows_and_no_others(fixture: Fixtur
     assert_eq!(purge(&fixture).await, 0, "it can still be restored");
     fixture.clock.advance(Duration::from_hours(7 * 24));
 
-    // Its mail goes first, by the retention task.
+    // The retention task must remove its mail first.
     let mail = fixture.send(doomed, &["ann@example.com"], postroad_store::InitialState::Pending, b"x");
     fixture.accept(mail).await;
     assert_eq!(purge(&fixture).await, 0);

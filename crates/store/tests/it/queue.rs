@@ -14,11 +14,11 @@ on_both_engines!(
     claims_come_in_the_order_they_are_due,
     sent_message_leaves_the_queue,
     soft_failure_is_queued_again,
-    uncounted_failure_leaves_the_attempts_alone,
+    failure_that_does_not_count_keeps_the_number_of_attempts,
     soft_failure_without_a_next_attempt_stays_queued,
     hard_failure_ends_the_message,
     held_outcome_leaves_the_queue,
-    second_outcome_comes_too_late,
+    second_outcome_of_one_claim_is_refused,
     outcome_without_a_claim_is_refused,
     impossible_outcome_writes_nothing,
     outcomes_of_a_batch_are_settled_one_by_one,
@@ -27,7 +27,7 @@ on_both_engines!(
     claims_end_with_the_process,
     claim_of_a_disconnected_caller_is_released,
     outcome_of_a_disconnected_caller_is_stored_whole_or_not_at_all,
-    claim_of_nothing_is_empty,
+    claim_without_due_messages_is_empty,
     servers_without_room_are_skipped_until_they_have_some,
 );
 
@@ -112,7 +112,7 @@ async fn soft_failure_is_queued_again(fixture: Fixture) {
     assert!(deliveries.windows(2).all(|pair| pair[0].id < pair[1].id));
 }
 
-async fn uncounted_failure_leaves_the_attempts_alone(fixture: Fixture) {
+async fn failure_that_does_not_count_keeps_the_number_of_attempts(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
     for (counts, attempts) in [(false, 0), (true, 1), (false, 1)] {
         let mut outcome = fixture.outcome(id, Status::SoftFail);
@@ -148,7 +148,7 @@ async fn held_outcome_leaves_the_queue(fixture: Fixture) {
     assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted, EventKind::Held]);
 }
 
-async fn second_outcome_comes_too_late(fixture: Fixture) {
+async fn second_outcome_of_one_claim_is_refused(fixture: Fixture) {
     for status in [Status::Sent, Status::SoftFail] {
         let id = fixture.accept_and_claim().await;
         let both = vec![fixture.outcome(id, status), fixture.outcome(id, status)];
@@ -321,7 +321,7 @@ async fn outcome_of_a_disconnected_caller_is_stored_whole_or_not_at_all(fixture:
     }
 }
 
-async fn claim_of_nothing_is_empty(fixture: Fixture) {
+async fn claim_without_due_messages_is_empty(fixture: Fixture) {
     assert!(fixture.claim_due().await.is_empty());
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     assert!(
@@ -353,7 +353,7 @@ async fn servers_without_room_are_skipped_until_they_have_some(fixture: Fixture)
     let first = claim(2, Vec::new()).await;
     assert_eq!(first, of(full).take(2).collect::<Vec<_>>());
     assert_eq!(claim(100, vec![full]).await, of(other).collect::<Vec<_>>());
-    // Released and new messages wait with the rest.
+    // Released and new messages of the skipped server wait with its other messages.
     fixture.store.release_claims(vec![(full, first[0])]).await.expect("the store works");
     let new = fixture.accept(fixture.send_due_in(full, 1)).await[0];
     assert!(claim(100, vec![full]).await.is_empty());

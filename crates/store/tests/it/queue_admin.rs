@@ -11,18 +11,18 @@ use crate::fixture::{Fixture, on_both_engines, simulator};
 
 on_both_engines!(
     queue_is_listed_in_pages_by_due_time,
-    queue_is_counted,
+    queue_entries_are_counted_by_state_and_domain,
     servers_with_the_longest_queues_come_first,
-    message_is_found_without_its_server,
+    message_is_found_by_its_id_alone,
     retried_message_is_due_now,
     retry_ends_the_claim,
     held_message_is_released_into_the_queue,
     released_message_keeps_its_options,
     message_for_a_suppressed_recipient_is_not_retried,
     cancelled_message_leaves_the_queue,
-    cancelled_claim_is_gone,
+    claimed_message_that_is_cancelled_cannot_be_begun,
     begun_message_is_too_late_to_cancel_or_retry,
-    settled_message_is_not_waiting,
+    settled_message_is_neither_cancelled_nor_retried,
     holds_end_when_their_time_is_over,
     concurrent_cancel_and_finish_have_one_winner,
     queue_changes_report_messages_that_are_queued_again,
@@ -104,7 +104,7 @@ async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
     assert_eq!(of_domain.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [second]);
 }
 
-async fn queue_is_counted(fixture: Fixture) {
+async fn queue_entries_are_counted_by_state_and_domain(fixture: Fixture) {
     let empty = fixture.store.queue_stats(usize::MAX).await.expect("the store works");
     assert_eq!((empty.total, empty.due, empty.scheduled, empty.oldest_due_at), (0, 0, 0, None));
     assert!(empty.by_domain.is_empty());
@@ -144,7 +144,7 @@ async fn servers_with_the_longest_queues_come_first(fixture: Fixture) {
     assert_eq!((found[0].server_id, found[0].waiting), (fixture.other_server, Backlog::COUNTED_MAX));
 }
 
-async fn message_is_found_without_its_server(fixture: Fixture) {
+async fn message_is_found_by_its_id_alone(fixture: Fixture) {
     let state = InitialState::Pending;
     let id = fixture.accept(fixture.send(fixture.other_server, &["a@example.com"], state, b"x")).await[0];
     let held = accept_held(&fixture).await;
@@ -182,7 +182,7 @@ async fn retry_ends_the_claim(fixture: Fixture) {
 
 async fn held_message_is_released_into_the_queue(fixture: Fixture) {
     let id = accept_held(&fixture).await;
-    // A later message is claimed before it is released.
+    // A later message is claimed before the held one is released.
     fixture.accept_and_claim().await;
     assert_eq!(retry(&fixture, id).await, RetryResult::Released);
     let message = fixture.message(id).await;
@@ -259,7 +259,7 @@ async fn cancelled_message_leaves_the_queue(fixture: Fixture) {
     assert!(fixture.claim_due().await.is_empty());
 }
 
-async fn cancelled_claim_is_gone(fixture: Fixture) {
+async fn claimed_message_that_is_cancelled_cannot_be_begun(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
     assert_eq!(cancel(&fixture, id).await, CancelResult::Done(Status::Cancelled));
     assert!(matches!(begin(&fixture, id).await, BeginResult::Gone));
@@ -276,7 +276,7 @@ async fn begun_message_is_too_late_to_cancel_or_retry(fixture: Fixture) {
     assert_eq!(cancel(&fixture, id).await, CancelResult::Done(Status::Cancelled), "it waits again");
 }
 
-async fn settled_message_is_not_waiting(fixture: Fixture) {
+async fn settled_message_is_neither_cancelled_nor_retried(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let before = fixture.row_counts().await;

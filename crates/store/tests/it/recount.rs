@@ -160,8 +160,8 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
     !claimed.is_empty()
 }
 
-/// Adds opens, clicks, late bounces, complaints and unsubscriptions of a tenth of the sent messages; as rows, because
-/// no entry point runs here.
+/// Adds opens, clicks, late bounces, complaints and unsubscriptions of a tenth of the sent messages. Inserts the rows
+/// directly, because nothing runs here that would receive them.
 async fn add_tracking_events(fixture: &Fixture, random: &mut StdRng) {
     let sent = rows(
         fixture,
@@ -192,7 +192,7 @@ async fn add_tracking_events(fixture: &Fixture, random: &mut StdRng) {
             values.push((id, seq + 1 + number, kind, data));
         }
         let more: &[(&str, &str)] = match random.random_range(0..6) {
-            // The host that wrote the bounce is not one of an attempt.
+            // The host that wrote a late bounce made no attempt, so its event must not count as one.
             0 => &[("message.bounced", r#"{"bounce":{"kind":"async","class":"inactive"},"mx":"mx.else"}"#)],
             1 => &[("message.complained", "{}"), ("message.unsubscribed", "{}")],
             _ => &[],
@@ -213,9 +213,10 @@ async fn add_tracking_events(fixture: &Fixture, random: &mut StdRng) {
     }
 }
 
+/// Counts by metric.
 type Numbers = BTreeMap<&'static str, u64>;
 
-/// Numbers by value and hour (seconds of its start).
+/// Counts by dimension value and start of the hour, in seconds since 1970.
 type Table = BTreeMap<(String, i64), Numbers>;
 
 const HOUR: i64 = 3_600;
@@ -388,10 +389,11 @@ fn value_of(breakdown: Breakdown, set: &Dimensions) -> String {
 #[derive(Default)]
 struct GrainCounters {
     totals: BTreeMap<i64, Numbers>,
+    /// Counts by each dimension, from the counters that distinguish only this dimension.
     single: BTreeMap<Breakdown, Table>,
-    /// The same, added up from the combinations.
+    /// The same, added up from the counters that distinguish all dimensions of messages.
     of_full: BTreeMap<Breakdown, Table>,
-    /// Likewise, from counters that distinguish attempts.
+    /// The same, added up from the counters that also distinguish the dimensions of attempts.
     of_attempts: BTreeMap<Breakdown, Table>,
     /// Sums with latencies: of the total, and of each breakdown.
     sums: Vec<Sums>,

@@ -54,7 +54,7 @@ async fn send_message(fixture: &Fixture) -> MessageId {
     id
 }
 
-/// Events after the cursor, once there are `wanted`, and the cursor of the last.
+/// Messages of the events after the cursor, once `wanted` events came, and the cursor of the last event.
 async fn read(fixture: &Fixture, after: EventCursor, wanted: usize) -> (Vec<MessageId>, EventCursor) {
     let query =
         FeedQuery { server_id: fixture.server, after, kinds: EventSet::ALL, message_id: None, limit: 100 };
@@ -82,7 +82,7 @@ async fn restored_dump_continues_in_another_cluster() {
     assert_eq!(counted(&fixture).await, 1);
     let (first, read_before) = read(&fixture, EventCursor::START, 2).await;
     assert_eq!(first, [counted_before; 2]);
-    // Neither counted nor read nor posted before the dump.
+    // The events of this message are neither counted nor read nor posted before the dump.
     let waiting = send_message(&fixture).await;
 
     let cluster = Cluster::start().expect("PostgreSQL starts");

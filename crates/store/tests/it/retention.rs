@@ -166,7 +166,7 @@ async fn pending_webhook_events_stay_with_their_message(fixture: Fixture) {
     let works = webhooks::claim_some(&fixture, &webhook, 10).await;
     assert_eq!(works.len(), 2);
     assert!(works.iter().all(|work| work.event.message.as_ref().is_some_and(|message| message.id == id)));
-    // Queued events that are missing do not block others.
+    // Outbox rows whose events no longer exist do not block other rows.
     fixture.execute("DELETE FROM events").await;
     fixture.clock.advance(Duration::from_mins(5));
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 2);
@@ -203,7 +203,7 @@ async fn late_event_that_a_webhook_waits_for_keeps_an_old_message(fixture: Fixtu
 }
 
 async fn bodies_are_removed_before_their_messages(fixture: Fixture) {
-    // One in a row, one in a file.
+    // One body is stored in a row, the other in a file.
     let noise: Vec<u8> = (0..200_000).map(|_| rand::random()).collect();
     let small = fixture.accept(fixture.send_to(&["a@example.com"])).await[0];
     let state = InitialState::Pending;

@@ -17,7 +17,7 @@ on_both_engines!(
     a_message_that_became_due_late_is_uncounted_in_the_hour_that_counted_it,
     a_retried_message_is_uncounted_in_the_hour_in_which_it_was_accepted,
     servers_take_turns_when_scheduled_messages_become_due,
-    held_messages_do_not_end_a_claim,
+    a_claim_goes_on_after_messages_that_the_hourly_limit_holds,
     scheduled_message_that_is_retried_is_due_now,
     released_message_with_a_future_send_at_is_scheduled,
     expired_messages_are_listed_and_finished_whoever_has_claimed_them,
@@ -42,7 +42,7 @@ async fn scheduled_message_becomes_pending_when_it_is_due(fixture: Fixture) {
     assert!(ahead.is_empty(), "it is not due");
     assert_eq!(fixture.message(id).await.status, Status::Scheduled);
     fixture.clock.advance(Duration::from_mins(1));
-    // Its domain is skipped, but it becomes pending all the same.
+    // Its domain is skipped, but the message becomes pending all the same.
     let domain = postroad_model::DomainName::parse("example.com").expect("a domain");
     fixture
         .store
@@ -149,7 +149,7 @@ async fn servers_take_turns_when_scheduled_messages_become_due(fixture: Fixture)
     assert_eq!(claimed, 41 - 10, "the rest follows");
 }
 
-async fn held_messages_do_not_end_a_claim(fixture: Fixture) {
+async fn a_claim_goes_on_after_messages_that_the_hourly_limit_holds(fixture: Fixture) {
     let limit = Some(1);
     by_operator::set_hourly_limit(&fixture.store, fixture.server, limit).await.expect("the store works");
     let addresses: Vec<String> = (0..31).map(|number| format!("u{number}@example.com")).collect();

@@ -17,10 +17,10 @@ use crate::fixture::{Fixture, on_both_engines};
 on_both_engines! {
     searches_find_what_a_scan_finds,
     messages_stored_late_are_found,
-    one_writer_adds_a_block_and_another_finishes_it,
-    the_index_is_removed_with_its_messages,
+    a_block_of_a_writer_that_died_is_finished_by_another_later,
+    blocks_are_removed_with_their_messages,
     a_search_that_runs_out_of_time_continues_with_its_cursor,
-    one_node_merges_blocks_and_another_finishes_it,
+    a_merge_of_a_node_that_died_is_finished_by_another_later,
     merged_blocks_are_removed_with_their_messages,
     a_merge_does_not_bring_back_an_erased_person,
 }
@@ -333,7 +333,7 @@ async fn messages_stored_late_are_found(fixture: Fixture) {
     assert_eq!(search_all(&fixture, &tagged("block"), 10, Duration::from_mins(1)).await.len(), BLOCK);
 }
 
-async fn one_writer_adds_a_block_and_another_finishes_it(fixture: Fixture) {
+async fn a_block_of_a_writer_that_died_is_finished_by_another_later(fixture: Fixture) {
     let ids = accept_block(&fixture, "block").await;
     fixture.clock.advance(Duration::from_secs(11));
     // A writer that died before it had written anything else.
@@ -354,7 +354,7 @@ async fn one_writer_adds_a_block_and_another_finishes_it(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT count(*) FROM search_blocks WHERE state = 1").await, 1);
 }
 
-async fn the_index_is_removed_with_its_messages(fixture: Fixture) {
+async fn blocks_are_removed_with_their_messages(fixture: Fixture) {
     let old = accept_block(&fixture, "old").await;
     accept_block(&fixture, "new").await;
     fixture.clock.advance(Duration::from_secs(11));
@@ -381,7 +381,7 @@ async fn a_search_that_runs_out_of_time_continues_with_its_cursor(fixture: Fixtu
     assert_eq!(search_all(&fixture, &tagged("tail"), 500, Duration::from_nanos(1)).await.len(), wanted.len());
 }
 
-async fn one_node_merges_blocks_and_another_finishes_it(fixture: Fixture) {
+async fn a_merge_of_a_node_that_died_is_finished_by_another_later(fixture: Fixture) {
     for _ in 0..3 {
         accept_block(&fixture, "block").await;
     }

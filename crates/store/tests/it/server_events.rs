@@ -23,8 +23,8 @@ on_both_engines!(
     concurrent_events_of_a_server_have_distinct_numbers,
     paused_warm_up_is_reported_once_to_the_servers_that_use_the_address,
     domain_is_reported_when_it_becomes_verified,
-    settings_are_changed_all_or_none,
-    ceilings_bound_a_servers_own_changes,
+    settings_of_a_server_are_changed_all_or_none,
+    changes_by_a_server_cannot_exceed_its_ceilings,
 );
 
 fn parse_event(kind: EventKind, data: &str) -> (EventKind, Value) {
@@ -230,7 +230,7 @@ async fn domain_is_reported_when_it_becomes_verified(fixture: Fixture) {
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
 }
 
-async fn settings_are_changed_all_or_none(fixture: Fixture) {
+async fn settings_of_a_server_are_changed_all_or_none(fixture: Fixture) {
     let store = &fixture.store;
     let update = async |change| match store.update_server(fixture.server, None, change).await? {
         ServerUpdateResult::Done(server) => Ok(*server),
@@ -278,7 +278,7 @@ async fn settings_are_changed_all_or_none(fixture: Fixture) {
     assert!(matches!(unknown, Err(StoreError::NotFound)));
 }
 
-async fn ceilings_bound_a_servers_own_changes(fixture: Fixture) {
+async fn changes_by_a_server_cannot_exceed_its_ceilings(fixture: Fixture) {
     let store = &fixture.store;
     let rate = |text: &str| SendRate::parse(text);
     let server =

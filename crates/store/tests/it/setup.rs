@@ -13,18 +13,18 @@ use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     accounts_are_created_listed_and_suspended,
-    names_that_the_operator_gives_are_unique_and_those_of_accounts_need_not_be,
+    account_names_must_be_unique_only_if_the_operator_sets_them,
     servers_are_created_listed_suspended_and_change_mode,
     credential_is_read_back_whole,
     credentials_are_found_by_a_part_of_their_name,
     suspension_of_server_or_account_reaches_its_keys,
-    rotated_credential_is_valid_until_its_end,
+    rotated_credential_is_valid_until_its_grace_period_ends,
     a_login_belongs_to_one_credential_at_a_time,
-    revoking_again_keeps_the_first_time,
-    last_use_never_goes_back,
+    revoking_a_credential_again_keeps_the_first_time,
+    time_of_last_use_never_goes_back,
     settings_are_set_replaced_and_removed,
     missing_objects_are_not_found,
-    a_deleted_server_keeps_nothing_once_it_cannot_be_restored,
+    a_deleted_server_retains_no_mail_once_it_cannot_be_restored,
     the_service_server_is_created_once_and_belongs_to_no_customer,
 );
 
@@ -67,7 +67,7 @@ async fn accounts_are_created_listed_and_suspended(fixture: Fixture) {
     assert_eq!(store.list_accounts().await.expect("the store works")[1].suspended_reason, None);
 }
 
-async fn names_that_the_operator_gives_are_unique_and_those_of_accounts_need_not_be(fixture: Fixture) {
+async fn account_names_must_be_unique_only_if_the_operator_sets_them(fixture: Fixture) {
     let store = &fixture.store;
     let made = futures_util::future::join_all((0..8).map(|_| store.create_account("Shop".into()))).await;
     let ids: Vec<AccountId> = made.iter().flatten().map(|account| account.id).collect();
@@ -227,7 +227,7 @@ async fn suspension_of_server_or_account_reaches_its_keys(fixture: Fixture) {
     assert_eq!(reason().await, None);
 }
 
-async fn rotated_credential_is_valid_until_its_end(fixture: Fixture) {
+async fn rotated_credential_is_valid_until_its_grace_period_ends(fixture: Fixture) {
     let store = &fixture.store;
     let old =
         store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works").id;
@@ -300,7 +300,7 @@ async fn a_login_belongs_to_one_credential_at_a_time(fixture: Fixture) {
     create(4).await.expect("a revoked credential frees its login");
 }
 
-async fn revoking_again_keeps_the_first_time(fixture: Fixture) {
+async fn revoking_a_credential_again_keeps_the_first_time(fixture: Fixture) {
     let store = &fixture.store;
     let id =
         store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works").id;
@@ -317,7 +317,7 @@ async fn revoking_again_keeps_the_first_time(fixture: Fixture) {
     assert_eq!(access.credential.revoked_at, Some(first));
 }
 
-async fn last_use_never_goes_back(fixture: Fixture) {
+async fn time_of_last_use_never_goes_back(fixture: Fixture) {
     let store = &fixture.store;
     let first = store
         .create_credential(new_credential(fixture.server, "first", 1))
@@ -381,7 +381,7 @@ async fn missing_objects_are_not_found(fixture: Fixture) {
     store.create_account("Next".into()).await.expect("the store works");
 }
 
-async fn a_deleted_server_keeps_nothing_once_it_cannot_be_restored(fixture: Fixture) {
+async fn a_deleted_server_retains_no_mail_once_it_cannot_be_restored(fixture: Fixture) {
     let (store, id) = (&fixture.store, fixture.server);
     let week = Duration::from_hours(7 * 24);
     let deleted = store.set_server_deleted(id, Some(fixture.now().plus(week))).await.expect("it is there");

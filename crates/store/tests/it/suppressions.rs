@@ -13,7 +13,7 @@ on_both_engines!(
     older_suppression_stays_unless_it_is_over_or_ends_sooner,
     suppressions_are_found_listed_and_removed,
     many_suppressions_are_added_and_removed_each_with_its_result,
-    lists_are_newest_first_by_pages_and_filters,
+    suppressions_are_listed_newest_first_by_pages_and_filters,
     expired_suppressions_are_removed_in_time,
 );
 
@@ -131,7 +131,7 @@ async fn suppressions_are_found_listed_and_removed(fixture: Fixture) {
 }
 
 async fn many_suppressions_are_added_and_removed_each_with_its_result(fixture: Fixture) {
-    // More than one transaction takes.
+    // More than one transaction writes.
     let number = 700;
     let address = |n: usize| format!("User-{n}@example.com");
     suppress(&fixture, "user-3@example.com", None).await;
@@ -165,7 +165,7 @@ async fn many_suppressions_are_added_and_removed_each_with_its_result(fixture: F
     assert!(fixture.store.add_suppressions(fixture.server, Vec::new()).await.expect("works").is_empty());
 }
 
-async fn lists_are_newest_first_by_pages_and_filters(fixture: Fixture) {
+async fn suppressions_are_listed_newest_first_by_pages_and_filters(fixture: Fixture) {
     let begin = fixture.now();
     for (seconds, address, reason) in [
         (0, "d@example.com", SuppressionReason::Manual),

@@ -1,4 +1,4 @@
-//! Templates: versions that never change, which one is published, layouts, bounds.
+//! Templates: versions that never change, which one is published, layouts, limits.
 
 use postroad_model::TemplateId;
 use postroad_store::{

@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     first_events_of_people_and_bots_are_distinguished,
-    a_click_within_a_second_of_delivery_is_a_bots,
+    a_click_within_a_second_of_delivery_counts_as_by_a_bot,
     unsubscribing_is_reported_once,
     unsubscribing_suppresses_again_after_the_suppression_was_removed,
     unsubscribing_suppresses_even_if_the_message_is_gone,
@@ -20,7 +20,7 @@ on_both_engines!(
     tracking_events_of_one_message_are_limited,
     tracking_events_of_test_messages_are_marked_and_suppress_nobody,
     tracking_events_of_many_messages_are_written_together,
-    hosts_of_domains_are_listed,
+    tracking_hosts_of_domains_are_listed,
     tracking_settings_of_a_server_are_kept,
 );
 
@@ -95,7 +95,7 @@ async fn first_events_of_people_and_bots_are_distinguished(fixture: Fixture) {
     assert_eq!(events[2].at, at(5));
 }
 
-async fn a_click_within_a_second_of_delivery_is_a_bots(fixture: Fixture) {
+async fn a_click_within_a_second_of_delivery_counts_as_by_a_bot(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
     record(&fixture, vec![tracking_event(fixture.server, id, click(), fixture.now())]).await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
@@ -112,7 +112,7 @@ async fn a_click_within_a_second_of_delivery_is_a_bots(fixture: Fixture) {
     let events = event_data(&fixture, id, 2).await;
     let bots: Vec<&Value> =
         events.iter().filter(|data| data["bot"].is_boolean()).map(|data| &data["bot"]).collect();
-    // The click before delivery was recorded, the open at delivery, and the two clicks after it.
+    // The click before the delivery was recorded, the open at the time of delivery, and the two clicks after it.
     assert_eq!(bots, [true, false, true, false]);
 }
 
@@ -267,7 +267,7 @@ async fn tracking_events_of_many_messages_are_written_together(fixture: Fixture)
     assert!(*notices.borrow() > before, "readers that wait for events are woken");
 }
 
-async fn hosts_of_domains_are_listed(fixture: Fixture) {
+async fn tracking_hosts_of_domains_are_listed(fixture: Fixture) {
     let mut domains = Vec::new();
     for name in ["one.example", "two.example", "three.example"] {
         let new = NewDomain { is_verified: true, ..fixture.new_domain(name) };

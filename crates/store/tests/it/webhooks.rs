@@ -24,7 +24,7 @@ on_both_engines!(
     claimed_events_that_were_not_tried_are_released,
     disabled_webhook_gets_no_events_and_others_are_notified,
     a_webhook_fails_only_if_a_post_failed_after_the_last_success,
-    a_webhook_that_failed_only_later_is_not_disabled,
+    a_webhook_that_has_not_failed_for_long_enough_is_not_disabled,
     events_that_a_format_cannot_express_are_dropped_without_a_failure,
     webhook_enabled_again_gets_only_new_events,
     deleted_webhook_leaves_nothing_behind,
@@ -253,7 +253,7 @@ async fn an_event_replayed_during_a_failing_post_is_posted_again_at_once(fixture
     settle(&fixture, &webhook, &[(&works[0], begun, retry)]).await;
     let again = claim(&fixture, &webhook).await;
     assert_eq!(kinds(&again), [EventKind::Accepted]);
-    // The next failure puts it off.
+    // The next failure postpones the event.
     let retry = WebhookNext::RetryAt(fixture.in_secs(3_600));
     settle(&fixture, &webhook, &[(&again[0], fixture.clock.now(), retry)]).await;
     assert!(claim(&fixture, &webhook).await.is_empty());
@@ -339,13 +339,13 @@ async fn a_webhook_fails_only_if_a_post_failed_after_the_last_success(fixture: F
     assert_eq!(settle(&fixture, &webhook, &[(&works[1], at(3), retry)]).await.failing_since, Some(at(3)));
     let batch = [(&works[1], at(6), retry), (&works[1], at(5), WebhookNext::Done)];
     assert_eq!(settle(&fixture, &webhook, &batch).await.failing_since, Some(at(6)));
-    // This success took long: it began before the failure, and before the success that is known.
+    // This successful post took long: it began before the known failure and the known success.
     let found = settle(&fixture, &webhook, &[(&works[1], at(4), WebhookNext::Done)]).await;
     assert_eq!((found.failing_since, found.last_success_at), (Some(at(6)), Some(at(5))));
     let batch = [(&works[1], at(5), retry), (&works[1], at(7), WebhookNext::Done)];
     let found = settle(&fixture, &webhook, &batch).await;
     assert_eq!((found.failing_since, found.last_success_at), (None, Some(at(7))));
-    // A batch of two posts that began before what is known.
+    // A batch of two posts that began before the known success and the known failure.
     settle(&fixture, &webhook, &[(&works[0], at(8), WebhookNext::Done), (&works[1], at(10), retry)]).await;
     let batch = [(&works[0], at(4), WebhookNext::Done), (&works[1], at(6), retry)];
     let found = settle(&fixture, &webhook, &batch).await;
@@ -362,7 +362,7 @@ async fn a_webhook_fails_only_if_a_post_failed_after_the_last_success(fixture: F
     assert_eq!((found.failing_since, found.last_success_at), (Some(at(31)), Some(at(30))));
 }
 
-async fn a_webhook_that_failed_only_later_is_not_disabled(fixture: Fixture) {
+async fn a_webhook_that_has_not_failed_for_long_enough_is_not_disabled(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
     fixture.accept_and_claim().await;
     let works = claim(&fixture, &webhook).await;

@@ -1,5 +1,5 @@
 //! Simulated receiver with limits that senders do not know: connections, messages a minute, greylisting,
-//! blocks, slow answers. A pure state machine with time as an argument, so hours of mail take seconds.
+//! blocks, slow replies. A pure state machine with time as an argument, so hours of mail take seconds.
 
 mod limits;
 mod rate;
@@ -48,7 +48,7 @@ pub struct HiddenReceiver {
     /// Refused messages and connections.
     pub refused: Vec<(RefusedAt, Timestamp)>,
     /// Maximum number of connections open at the same time.
-    pub open_max: usize,
+    pub open_peak: usize,
 }
 
 impl HiddenReceiver {
@@ -62,7 +62,7 @@ impl HiddenReceiver {
             first_seen: HashMap::new(),
             accepted: Vec::new(),
             refused: Vec::new(),
-            open_max: 0,
+            open_peak: 0,
         }
     }
 
@@ -88,7 +88,7 @@ impl HiddenReceiver {
         }
         self.connections_made += 1;
         self.open.insert(self.connections_made, (source, 0));
-        self.open_max = self.open_max.max(self.open.len());
+        self.open_peak = self.open_peak.max(self.open.len());
         Ok(self.connections_made)
     }
 

@@ -147,20 +147,20 @@ impl Database {
     /// Locks the row of a message until the result is dropped.
     pub fn lock_message(&self, message: i64) -> RowLock {
         let (url, text) = (self.url.clone(), format!("SELECT FROM messages WHERE id = {message} FOR UPDATE"));
-        let (locked, is_locked) = mpsc::channel();
+        let (locked_sender, locked_receiver) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
             let result = on_connection(&url, async move |client| {
                 client.batch_execute("BEGIN").await?;
                 client.batch_execute(&text).await?;
-                let _ = locked.send(());
+                let _ = locked_sender.send(());
                 // Blocks the connection's own thread, until the sender is dropped.
                 let _ = released.recv();
                 Ok(())
             });
             result.unwrap_or_else(|error| panic!("the row of a message cannot be locked: {error:?}"));
         });
-        is_locked.recv().expect("the row can be locked");
+        locked_receiver.recv().expect("the row can be locked");
         RowLock { release: Some(release), thread: Some(thread) }
     }
 

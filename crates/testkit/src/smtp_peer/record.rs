@@ -26,7 +26,7 @@ pub struct ReceivedMessage {
     pub mail_parameters: String,
     /// Accepted recipients.
     pub rcpt_to: Vec<String>,
-    /// Content without stuffed dots and the final one.
+    /// Content after dot-unstuffing, without the final dot.
     pub bytes: Bytes,
     pub transfer: Transfer,
     /// Time of its MAIL command.

@@ -61,6 +61,7 @@ impl ModuleTree {
         (0..self.modules.len()).map(|file| (file, of(file))).collect()
     }
 
+    /// Whether the files are the same, or one is an ancestor of the other in the module tree.
     fn are_family(&self, one: usize, other: usize) -> bool {
         let (one, other) = (&self.modules[one].name, &self.modules[other].name);
         one.starts_with(other) || other.starts_with(one)

@@ -68,21 +68,21 @@ pub(super) async fn set_read(State(mailpit): State<Mailpit>, body: Body) -> Resu
         find(&mailpit, &request.search).await?
     };
     for group in &selected {
-        mailpit.read_marks.set(group, request.read);
+        mailpit.inbox_state.set(group, request.read);
     }
     Ok(ok_response())
 }
 
 async fn find(mailpit: &Mailpit, query: &str) -> Result<Vec<Group>, Problem> {
     let search = Search::parse(query)?;
-    let (groups, read_marks) = (mailpit.groups(), mailpit.read_marks.clone());
-    mailpit.run(move || search.filter(&groups, &read_marks)).await
+    let (groups, inbox_state) = (mailpit.groups(), mailpit.inbox_state.clone());
+    mailpit.run(move || search.filter(&groups, &inbox_state)).await
 }
 
 fn remove(mailpit: &Mailpit, selected: &[Group]) {
     let ids: HashSet<u64> = selected.iter().flat_map(Group::ids).collect();
     mailpit.inbox.remove(&ids);
-    mailpit.read_marks.note_deleted(selected);
+    mailpit.inbox_state.note_deleted(selected);
 }
 
 fn ok_response() -> Response {

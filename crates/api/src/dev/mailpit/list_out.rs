@@ -4,8 +4,8 @@ use postroad_app::NamedAddress;
 use serde_json::{Value, json};
 
 use super::group::Group;
+use super::inbox_state::InboxState;
 use super::parsed_message::ParsedMessage;
-use super::read_marks::ReadMarks;
 use crate::dev::problem::Problem;
 
 const LIMIT_DEFAULT: usize = 50;
@@ -43,22 +43,22 @@ impl ListQuery {
 }
 
 /// JSON of a page of `found`, with the counts of `all`.
-pub(super) fn list_json(all: &[Group], found: &[Group], page: &ListQuery, read_marks: &ReadMarks) -> Value {
+pub(super) fn list_json(all: &[Group], found: &[Group], page: &ListQuery, inbox_state: &InboxState) -> Value {
     let messages: Vec<Value> =
-        found.iter().skip(page.start).take(page.limit).map(|group| entry(group, read_marks)).collect();
+        found.iter().skip(page.start).take(page.limit).map(|group| entry(group, inbox_state)).collect();
     json!({
         "total": all.len(),
-        "unread": read_marks.count_unread(all),
+        "unread": inbox_state.count_unread(all),
         "count": messages.len(),
         "messages_count": found.len(),
-        "messages_unread": read_marks.count_unread(found),
+        "messages_unread": inbox_state.count_unread(found),
         "start": page.start,
         "tags": [],
         "messages": messages,
     })
 }
 
-fn entry(group: &Group, read_marks: &ReadMarks) -> Value {
+fn entry(group: &Group, inbox_state: &InboxState) -> Value {
     let parsed = ParsedMessage::new(group);
     let first = group.first();
     let files = parsed.view().attachments.iter().filter(|file| file.content_id.is_none()).count();
@@ -66,7 +66,7 @@ fn entry(group: &Group, read_marks: &ReadMarks) -> Value {
     json!({
         "ID": group.id().to_string(),
         "MessageID": first.message_id,
-        "Read": read_marks.is_read(group),
+        "Read": inbox_state.is_read(group),
         "From": people.from.as_ref().map(address),
         "To": addresses(&people.to),
         "Cc": addresses(&people.cc),

@@ -3,10 +3,10 @@
 
 mod change;
 mod group;
+mod inbox_state;
 mod list_out;
 mod message_out;
 mod parsed_message;
-mod read_marks;
 mod search;
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Router, middleware};
-use postroad_app::without_loaders;
+use postroad_app::without_loading_elements;
 use postroad_delivery::Inbox;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -26,9 +26,9 @@ use super::guard;
 use super::problem::Problem;
 use crate::{blocking_pool, envelope};
 use group::Group;
+use inbox_state::InboxState;
 use list_out::{ListQuery, list_json};
 use parsed_message::ParsedMessage;
-use read_marks::ReadMarks;
 use search::Search;
 
 /// Maximum number of calls that read messages at the same time: each may read all messages.
@@ -37,14 +37,14 @@ const CALLS_MAX: usize = 4;
 #[derive(Debug, Clone)]
 pub(crate) struct Mailpit {
     inbox: Inbox,
-    read_marks: ReadMarks,
+    inbox_state: InboxState,
     call_permits: Arc<Semaphore>,
 }
 
 pub(crate) fn router(inbox: Inbox) -> Router {
     let mailpit = Mailpit {
         inbox,
-        read_marks: ReadMarks::default(),
+        inbox_state: InboxState::default(),
         call_permits: Arc::new(Semaphore::new(CALLS_MAX)),
     };
     let method_not_allowed = async || Problem::WrongMailpitMethod;
@@ -106,12 +106,12 @@ async fn info(State(mailpit): State<Mailpit>) -> Response {
         "Database": "memory",
         "DatabaseSize": bytes,
         "Messages": groups.len(),
-        "Unread": mailpit.read_marks.count_unread(&groups),
+        "Unread": mailpit.inbox_state.count_unread(&groups),
         "Tags": {},
         "RuntimeStats": {
-            "Uptime": mailpit.read_marks.uptime_secs(),
+            "Uptime": mailpit.inbox_state.uptime_secs(),
             "Memory": bytes,
-            "MessagesDeleted": mailpit.read_marks.deleted_count(),
+            "MessagesDeleted": mailpit.inbox_state.deleted_count(),
             "SMTPAccepted": groups.len(),
             "SMTPAcceptedSize": bytes,
             "SMTPRejected": 0,
@@ -141,19 +141,19 @@ fn configuration() -> Response {
 
 async fn list(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let page = ListQuery::parse(query.as_deref())?;
-    let (groups, read_marks) = (mailpit.groups(), mailpit.read_marks.clone());
-    let out = mailpit.run(move || list_json(&groups, &groups, &page, &read_marks)).await?;
+    let (groups, inbox_state) = (mailpit.groups(), mailpit.inbox_state.clone());
+    let out = mailpit.run(move || list_json(&groups, &groups, &page, &inbox_state)).await?;
     Ok(answer(&out))
 }
 
 async fn search(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let page = ListQuery::parse(query.as_deref())?;
     let search = Search::parse(&page.query)?;
-    let (groups, read_marks) = (mailpit.groups(), mailpit.read_marks.clone());
+    let (groups, inbox_state) = (mailpit.groups(), mailpit.inbox_state.clone());
     let out = mailpit
         .run(move || {
-            let found = search.filter(&groups, &read_marks);
-            list_json(&groups, &found, &page, &read_marks)
+            let found = search.filter(&groups, &inbox_state);
+            list_json(&groups, &found, &page, &inbox_state)
         })
         .await?;
     Ok(answer(&out))
@@ -162,7 +162,7 @@ async fn search(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Re
 /// Returns a message and marks it as read, as Mailpit does.
 async fn message(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
-    mailpit.read_marks.set(&group, true);
+    mailpit.inbox_state.set(&group, true);
     let out = mailpit.run(move || message_out::message_json(&group)).await?;
     Ok(answer(&out))
 }
@@ -201,7 +201,7 @@ async fn view(State(mailpit): State<Mailpit>, Path(file): Path<String>) -> Resul
     let body = mailpit
         .run(move || {
             let body = message_out::body(&ParsedMessage::new(&group), is_html);
-            if is_html { without_loaders(&body) } else { body }
+            if is_html { without_loading_elements(&body) } else { body }
         })
         .await?;
     let kind = if is_html { "text/html; charset=utf-8" } else { "text/plain; charset=utf-8" };

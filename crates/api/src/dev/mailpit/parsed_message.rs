@@ -32,7 +32,7 @@ impl<'a> ParsedMessage<'a> {
         self.text.get_or_init(|| visible_text(self.view()))
     }
 
-    /// Recipients that neither To nor Cc names.
+    /// Recipients that are neither in To nor in Cc.
     pub(super) fn bcc(&self) -> Vec<NamedAddress> {
         let Correspondents { to, cc, .. } = self.correspondents();
         let is_named =

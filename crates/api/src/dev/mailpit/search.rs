@@ -5,8 +5,8 @@ use postroad_app::NamedAddress;
 use postroad_model::Timestamp;
 
 use super::group::Group;
+use super::inbox_state::InboxState;
 use super::parsed_message::ParsedMessage;
-use super::read_marks::ReadMarks;
 use crate::dev::problem::Problem;
 
 const QUERY_BYTES_MAX: usize = 4 << 10;
@@ -60,10 +60,10 @@ impl Search {
         Ok(Self { terms })
     }
 
-    pub(super) fn filter(&self, groups: &[Group], read_marks: &ReadMarks) -> Vec<Group> {
+    pub(super) fn filter(&self, groups: &[Group], inbox_state: &InboxState) -> Vec<Group> {
         let matches = |group: &&Group| {
             let parsed = ParsedMessage::new(group);
-            self.terms.iter().all(|term| term.condition.matches(&parsed, read_marks) != term.is_negated)
+            self.terms.iter().all(|term| term.condition.matches(&parsed, inbox_state) != term.is_negated)
         };
         groups.iter().filter(matches).cloned().collect()
     }
@@ -138,7 +138,7 @@ fn parse_size(text: &str) -> Option<usize> {
 }
 
 impl Condition {
-    fn matches(&self, parsed: &ParsedMessage<'_>, read_marks: &ReadMarks) -> bool {
+    fn matches(&self, parsed: &ParsedMessage<'_>, inbox_state: &InboxState) -> bool {
         let (first, people) = (parsed.group.first(), parsed.correspondents());
         let any_contains =
             |named: &[NamedAddress], text: &str| named.iter().any(|one| address_contains(one, text));
@@ -156,7 +156,7 @@ impl Condition {
                     || is_addressed(parsed, text)
                     || parsed.text().to_lowercase().contains(text)
             }
-            Self::IsRead => read_marks.is_read(parsed.group),
+            Self::IsRead => inbox_state.is_read(parsed.group),
             Self::HasAttachment => parsed.view().attachments.iter().any(|file| file.content_id.is_none()),
             Self::HasInline => parsed.view().attachments.iter().any(|file| file.content_id.is_some()),
             Self::Before(time) => first.received_at < *time,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_parsed_like_mailpits() {
+    fn queries_are_parsed_as_mailpit_parses_them() {
         assert_eq!(
             conditions("To:Ann@Example.net subject:\"Your Order\" !from:bob word"),
             [

@@ -60,7 +60,7 @@ pub(super) fn judge_unanswered(
 pub(super) fn dns_error_check(record: &ExpectedRecord, domain: &str, reason: &str) -> RecordCheck {
     let hint = if reason == TOO_MANY_QUESTIONS {
         "To judge this record, this service would have to ask more DNS questions than its limit allows. This is \
-         not a verdict. An SPF record with fewer includes and mail servers needs fewer questions."
+         not a verdict. Fewer `include` and `mx` terms in the SPF record mean fewer questions."
             .to_owned()
     } else {
         format!(

@@ -51,7 +51,7 @@ pub(super) fn judge(
 }
 
 /// Judges a name that is no alias. Some DNS panels replace an alias by its addresses. For tracking links, our addresses
-/// are enough; bounces and their SPF need the alias itself.
+/// are enough; the return path needs the alias itself, for bounces and SPF.
 fn judge_without_alias(
     view: &AnswersView<'_>,
     record: &ExpectedRecord,

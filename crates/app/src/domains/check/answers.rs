@@ -62,6 +62,7 @@ impl<'a> AnswersView<'a> {
         Self { answers, unanswered: RefCell::default() }
     }
 
+    /// The known answer to a question. Records the question if it has no answer yet.
     pub(super) fn ask(&self, name: &str, record_type: RecordType) -> Result<&'a Answer, NotAskedYet> {
         let question = question(name, record_type);
         self.answers.answers.get(&question).ok_or_else(|| {
@@ -166,7 +167,7 @@ impl Answer {
     }
 }
 
-/// A question in lower case: the DNS compares names without regard to case.
+/// A question, its name in lower case and without a dot at the end: the DNS compares names without regard to case.
 fn question(name: &str, record_type: RecordType) -> Question {
     (name.trim_end_matches('.').to_ascii_lowercase(), record_type)
 }

@@ -43,7 +43,7 @@ pub(super) fn judge(
     Ok(record.with_verdict(RecordStatus::Mismatch, texts, Some(hint)))
 }
 
-/// The verdict by the policy of the registered domain; `None` if it has no policy, or is `domain` itself.
+/// The verdict by the policy of the organisational domain; `None` if that domain has no policy, or is `domain` itself.
 fn judge_organisation(
     view: &AnswersView<'_>,
     record: &ExpectedRecord,
@@ -136,7 +136,7 @@ fn judge_policy(record: &ExpectedRecord, name: &str, policy: &[u8], found: Vec<S
     }
     let hint = tag_value(&text, "p").is_none().then(|| {
         format!(
-            "The DMARC record at {name} has no policy; receivers take it for p=none. Better say so: {}",
+            "The DMARC record at {name} has no policy; receivers take it for p=none. Better add p=none: {}",
             display_text(corrected_record(&text).as_bytes())
         )
     });

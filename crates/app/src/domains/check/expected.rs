@@ -154,7 +154,8 @@ fn spf_value(terms: &[String]) -> String {
     new_spf_record(terms, "~all")
 }
 
-/// An SPF record with these terms; empty without terms, because such a record would only cause refusals.
+/// An SPF record of these terms and `end`. An empty text if there are no terms: a record of only `end` would get mail
+/// refused.
 pub(super) fn new_spf_record(terms: &[String], end: &str) -> String {
     if terms.is_empty() {
         return String::new();

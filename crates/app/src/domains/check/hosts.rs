@@ -25,6 +25,7 @@ pub(super) fn judge_address(
     match answer {
         Answer::Failed(reason) => judge_unanswered(view, record, domain, reason),
         Answer::NoSuchName | Answer::NoData => {
+            // At a name with the domain twice, any address counts as the misplaced record.
             judge_missing(view, record, domain, found, |doubled| doubled.addresses().next().is_some())
         }
         Answer::Records(_)
@@ -97,6 +98,7 @@ pub(super) fn judge_mail_host(
     match answer {
         Answer::Failed(reason) => return judge_unanswered(view, record, host, reason),
         Answer::NoSuchName | Answer::NoData => {
+            // At a name with the domain twice, any MX record counts as the misplaced record.
             return judge_missing(view, record, host, found, |doubled| doubled.mail_hosts().next().is_some());
         }
         Answer::Records(_) => {}

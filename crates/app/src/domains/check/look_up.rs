@@ -63,7 +63,7 @@ async fn ask(dns: &Dns, (name, record_type): &Question, deadline: Instant) -> An
     let late = || Answer::Failed(format!("the check took longer than {} s", CHECK_TIME_MAX.as_secs()));
     match timeout_at(deadline, dns.records(name, wire_type(*record_type))).await {
         Err(_) => late(),
-        // Records that cannot be parsed are left out, so none could be parsed.
+        // `dns` leaves out records that it cannot parse: here it could parse none.
         Ok(Ok(records)) if records.is_empty() => Answer::Failed("malformed answer".to_owned()),
         Ok(Ok(records)) => Answer::Records(records),
         Ok(Err(LookupFailure::NoSuchName)) => Answer::NoSuchName,

@@ -17,7 +17,7 @@ pub enum Purpose {
     ReverseDns,
     /// The mail server that takes bounces (MX).
     Bounces,
-    /// Permission for other domains to send their DMARC reports here (RFC 7489 7.1).
+    /// Permission to send DMARC reports about other domains here (RFC 7489 7.1).
     DmarcReports,
     /// Address for reports on TLS failures (RFC 8460).
     TlsReports,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn dns_trouble_is_no_verdict_and_optional_records_do_not_count() {
+    fn dns_failures_give_no_verdict_and_optional_records_do_not_count() {
         use RecordStatus::{DnsError, Mismatch, Missing, Multiple, Pending, Verified};
         let of = |statuses: &[RecordStatus]| {
             let mut checks: Vec<RecordCheck> = statuses.iter().map(|status| check(true, *status)).collect();

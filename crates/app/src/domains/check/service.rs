@@ -16,9 +16,10 @@ pub struct SendingAddress {
 pub struct ServiceConfig {
     pub host: DomainName,
     pub sources: Vec<SendingAddress>,
-    /// Whether the operating system may choose the source address. Then the addresses of `host` in the DNS count too.
+    /// Whether the operating system may choose the source address. If so, all addresses of `host` in the DNS count as
+    /// source addresses.
     pub uses_system_address: bool,
-    /// Whether the bounce listener takes reports about domains.
+    /// Whether the bounce listener takes receivers' DMARC and TLS reports.
     pub takes_reports: bool,
 }
 

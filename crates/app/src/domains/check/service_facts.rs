@@ -40,7 +40,7 @@ impl Service {
         view.prefetch(&service.spf_name(), RecordType::Txt);
         match find_visible_sources(view, config)? {
             Ok(VisibleSources { sources, private_sources }) => {
-                (service.sources, service.private_sources) = (sources, private_sources)
+                (service.sources, service.private_sources) = (sources, private_sources);
             }
             Err(reason) => return Ok(Err(reason)),
         }

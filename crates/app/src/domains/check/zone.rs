@@ -50,7 +50,7 @@ pub fn zone_fragment(checks: &[RecordCheck]) -> String {
     zone
 }
 
-/// Name of a record type that may exist only once.
+/// The kind of record in words, if a DNS name may have only one record of this kind.
 fn single_record_name(purpose: Purpose) -> Option<&'static str> {
     match purpose {
         Purpose::Spf => Some("SPF"),

@@ -1,6 +1,6 @@
 //! Filters that replace operators when a template is translated: `~ + - * / // % ** == != < <= > >= in`, `not in`.
-//! Operators that can do much work are charged for that work. Two more filters fail if a variable is missing, or if the
-//! list of a loop is `null`.
+//! Operators that can do much work are charged for that work. Of two more filters, one fails if a variable is missing,
+//! the other if the list of a loop is `null`.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;

@@ -34,7 +34,7 @@ pub(crate) fn syntax() -> SyntaxConfig {
 }
 
 fn check_limits(source: &str, lines: &LineIndex<'_>) -> Result<(), (SourcePosition, String)> {
-    let (mut tags, mut tokens, mut elifs, mut is_first) = (0, 0, 0, false);
+    let (mut tags, mut tokens, mut elifs, mut is_first_in_tag) = (0, 0, 0, false);
     for token in tokenize(source, false, syntax()) {
         // The parser will report this error.
         let Ok((token, span)) = token else { return Ok(()) };
@@ -43,13 +43,13 @@ fn check_limits(source: &str, lines: &LineIndex<'_>) -> Result<(), (SourcePositi
         };
         match token {
             Token::VariableStart | Token::BlockStart => {
-                (tags, tokens, is_first) = (tags + 1, 0, true);
+                (tags, tokens, is_first_in_tag) = (tags + 1, 0, true);
                 if tags > TAGS_MAX {
                     return too_many("tags in one text", TAGS_MAX);
                 }
                 continue;
             }
-            Token::Ident("elif") if is_first => {
+            Token::Ident("elif") if is_first_in_tag => {
                 elifs += 1;
                 if elifs > ELIF_MAX {
                     return too_many("`elif` in one text", ELIF_MAX);
@@ -57,7 +57,7 @@ fn check_limits(source: &str, lines: &LineIndex<'_>) -> Result<(), (SourcePositi
             }
             _ => {}
         }
-        (tokens, is_first) = (tokens + 1, false);
+        (tokens, is_first_in_tag) = (tokens + 1, false);
         if tokens > TOKENS_PER_TAG_MAX {
             return too_many("words and signs in one tag", TOKENS_PER_TAG_MAX);
         }

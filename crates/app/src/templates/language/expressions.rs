@@ -124,7 +124,7 @@ impl Lowering<'_> {
                 };
                 let Some(input_kind) = filters::input_kind(filter.name) else {
                     let message = unknown("filter", filter.name, filters::names());
-                    let found = self.problem_at(filter.span(), message);
+                    let found = self.new_problem(filter.span(), message);
                     self.record_problem(found);
                     self.operand(inner, InputKind::Any, Allowed::OrMissing)?;
                     return self.arguments(&filter.args, Allowed::OrMissing);
@@ -253,7 +253,7 @@ impl Lowering<'_> {
             };
         }
         if !TESTS.contains(&name) {
-            let found = self.problem_at(span, unknown("test", name, TESTS.into_iter()));
+            let found = self.new_problem(span, unknown("test", name, TESTS.into_iter()));
             self.record_problem(found);
             return self.operand(expr, InputKind::Any, Allowed::OrMissing);
         }

@@ -28,6 +28,7 @@ const PROBLEMS_MAX: usize = 20;
 
 pub(super) type LoweringResult<T> = Result<T, (SourcePosition, String)>;
 
+/// State of rewriting one source text.
 pub(super) struct Lowering<'a> {
     pub(super) lines: &'a LineIndex<'a>,
     source_bytes: usize,
@@ -75,10 +76,10 @@ impl<'a> Lowering<'a> {
     }
 
     pub(super) fn refuse<T>(&self, span: Span, message: impl Into<String>) -> LoweringResult<T> {
-        Err(self.problem_at(span, message))
+        Err(self.new_problem(span, message))
     }
 
-    pub(super) fn problem_at(&self, span: Span, message: impl Into<String>) -> (SourcePosition, String) {
+    pub(super) fn new_problem(&self, span: Span, message: impl Into<String>) -> (SourcePosition, String) {
         let offset = (span.start_offset as usize).min(self.source_bytes) as u32;
         (self.lines.position(offset), message.into())
     }

@@ -20,7 +20,7 @@ pub(crate) struct SourcePosition {
 }
 
 impl SourcePosition {
-    /// Position not known; shown as the whole text.
+    /// Position not known; the error is shown as one of the whole text.
     pub(crate) const UNKNOWN: Self = Self { line: 0, column: 0 };
 }
 

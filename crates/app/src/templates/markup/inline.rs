@@ -52,16 +52,17 @@ const AUTHOR_TBODY: &str = "<tbody postroadwritten";
 /// Removes the `tbody` elements that the parser added.
 fn remove_implied_tbodies(html: &str) -> String {
     let mut out = String::with_capacity(html.len());
+    // For each open `tbody`: whether the author wrote it.
     let mut open_tbodies = Vec::new();
     let mut rest = html;
     loop {
         let (open, close) = (rest.find("<tbody"), rest.find("</tbody>"));
         let at = match (open, close) {
             (Some(open), close) if close.is_none_or(|close| open < close) => {
-                let is_written = rest[open..].starts_with(AUTHOR_TBODY);
-                open_tbodies.push(is_written);
+                let is_by_author = rest[open..].starts_with(AUTHOR_TBODY);
+                open_tbodies.push(is_by_author);
                 out.push_str(&rest[..open]);
-                if is_written {
+                if is_by_author {
                     out.push_str("<tbody");
                     let after = &rest[open + AUTHOR_TBODY.len()..];
                     rest = after.strip_prefix("=\"\"").unwrap_or(after);
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn styles_go_into_elements_and_tags_stay_where_they_are() {
+    fn styles_are_inlined_and_template_tags_stay_in_place() {
         let html = "<style>td { color: red } .big { font-size: {{ size }}px } @media print { td { color: black } }</style>\
                     <table>{% for row in rows %}<tr><td class=\"big\">{{ row.a }}</td></tr>{% endfor %}</table>";
         let inlined = inline_css(html, StyleElements::Remove).unwrap();
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_fetched() {
+    fn inlining_fetches_no_style_sheets() {
         let sheet = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(sheet.path(), "p { margin: 7px }").unwrap();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! MJML to HTML.
+//! Converts MJML to HTML.
 
 use mrml::prelude::parser::noop_loader::NoopIncludeLoader;
 use mrml::prelude::parser::{Error, ParserOptions};
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_survive_and_includes_are_refused() {
+    fn template_tags_survive_the_conversion_and_includes_are_refused() {
         let mjml = |body: &str| format!("<mjml><mj-body>{body}</mj-body></mjml>");
         let html = mjml_to_html(&mjml(
             "{% for item in items %}<mj-section><mj-column><mj-text>Hello {{ item.name }}</mj-text>\

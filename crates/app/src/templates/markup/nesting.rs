@@ -1,5 +1,5 @@
-//! Checks that HTML is well nested. The parsers of `inline.rs` and `mjml.rs` recurse, or repair misnested HTML at any
-//! cost. So they only get HTML that needs no repair and is nested no deeper than in usual mails.
+//! Checks that HTML is well nested. The parsers of `inline.rs` and `mjml.rs` recurse, or take unlimited time to repair
+//! misnested HTML. So they only get HTML that needs no repair and is nested no deeper than in usual mails.
 //!
 //! HTML that parsers could interpret differently counts as misnested.
 
@@ -100,7 +100,7 @@ fn is_name(name: &str) -> bool {
 /// Skips a comment or document type; starts after `<!`.
 fn skip_declaration(text: &str) -> Option<&str> {
     if let Some(comment) = text.strip_prefix("--") {
-        // Browsers end a comment that begins with `>` or `->` at once.
+        // Browsers take `<!-->` and `<!--->` for complete comments.
         if comment.starts_with('>') || comment.starts_with("->") {
             return None;
         }

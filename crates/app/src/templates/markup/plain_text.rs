@@ -56,8 +56,9 @@ pub(crate) fn plain_text(html: &str) -> String {
 #[derive(Debug, Default)]
 struct Writer {
     out: String,
-    /// Number of line breaks to write before the next word; `has_space`: whether to write a space.
+    /// Number of line breaks to write before the next word.
     breaks: usize,
+    /// Whether to write a space before the next word if no line break is written.
     has_space: bool,
     /// Start of the text in this piece that is not written yet.
     text_from: Option<usize>,
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn text_never_becomes_a_tag() {
+    fn text_never_becomes_a_template_tag() {
         for (html, expected) in [
             ("<p>&#123;&#123; secret }}</p>", "{{ '{' }}{ secret }}\n"),
             ("<p>&#x7b;% if x %}</p>", "{{ '{' }}% if x %}\n"),

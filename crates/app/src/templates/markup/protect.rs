@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protected_parts_are_restored() {
+    fn template_tags_are_replaced_and_restored() {
         let source = "<style>p { color: {{ c }} }</style><table {% if a %}x=1{% endif %}>{% for r in rows %}\
                       <tr><td class=\"{{ r.c }} b\">{{ r.t|default(\"<\") }}</td></tr>{% endfor %}</table>{# note #}\n";
         let protected = protect(source);

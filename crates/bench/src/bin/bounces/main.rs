@@ -39,7 +39,9 @@ struct Row {
 #[derive(Default)]
 struct Score {
     rows: usize,
+    /// Rows for which `hard` was found correctly.
     hard: usize,
+    /// Rows for which the class was found correctly.
     class: usize,
     misses: Vec<String>,
 }

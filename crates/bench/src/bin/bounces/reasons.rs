@@ -8,7 +8,7 @@ use postroad_model::BounceClass as Class;
 pub(super) enum Expected {
     Classes(&'static [Class]),
     Kind(ReturnedKind),
-    /// A success report: no recipient must be reported.
+    /// A success report: nothing may be found for the recipient.
     Nothing,
 }
 

@@ -208,7 +208,7 @@ impl Worker {
                     if let Some(message) = message.filter(|_| job.entry.loaded_message.is_none()) {
                         let loaded_message = shared.preparer.take_loaded(*message);
                         shared.with(|schedule, _| {
-                            schedule.charge(self.path, job.entry.server_id, loaded_message.size())
+                            schedule.charge(self.path, job.entry.server_id, loaded_message.size());
                         });
                         job.entry.loaded_message = Some(loaded_message);
                     }

@@ -146,7 +146,8 @@ impl Worker {
         };
         let was_aborted = connection.why_given_up_early().is_some() && may_abort;
         if was_aborted && matches!(ending, Ending::Interrupted { after_final: false, .. }) {
-            // The message was not accepted. It waits until silent sites may connect; its host then gets more time.
+            // The host has not accepted the message, which waits until connections to silent sites may be opened. Then
+            // its host gets more time.
             shared.with(|schedule, now| schedule.note_hang(self.path, started_at, now));
             self.open = None;
             drop(flight);
@@ -177,7 +178,7 @@ impl Worker {
         let flight = flight.is_marked.then_some(key);
         let attempt =
             self.build_attempt(&job, &loaded_message, &peer, is_encrypted, started_at, transcript, flight);
-        let settlement = shared.judge(&Attempt { retry_after, conclusion, dkim, ..attempt }, ending);
+        let settlement = shared.settlement_of(&Attempt { retry_after, conclusion, dkim, ..attempt }, ending);
         shared.settle(settlement).await;
         if let Some(open) = &mut self.open
             && !open.connection.wait_until_ready().await
@@ -221,8 +222,8 @@ impl Worker {
         Ok(None)
     }
 
-    /// Settles a message for which no connection was opened, because no host accepts messages. Or, if the message needs
-    /// SMTPUTF8, because a host that may support it could not be reached or was not tried.
+    /// Settles a message for which no connection was opened. Either no host accepts messages, or the message needs
+    /// SMTPUTF8, and a host that may support it could not be reached or was not tried.
     pub(super) async fn settle_unreachable(
         &mut self,
         job: &Job,
@@ -243,6 +244,7 @@ impl Worker {
         NextStep::EndTask
     }
 
+    /// Turns the ending of the job's attempt into its settlement.
     #[expect(clippy::too_many_arguments, reason = "callers have these facts in different places")]
     pub(super) fn judge(
         &self,
@@ -257,7 +259,7 @@ impl Worker {
     ) -> Settlement {
         let attempt =
             self.build_attempt(job, loaded_message, peer, is_encrypted, started_at, transcript, flight);
-        self.shared.judge(&attempt, ending)
+        self.shared.settlement_of(&attempt, ending)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the same arguments as `judge`")]

@@ -1,4 +1,4 @@
-//! Single cases with simulated receivers; `rows.rs` has the cases of the table.
+//! Single cases with simulated receivers; `rows.rs` has the cases of the benchmark's table.
 
 use std::time::Duration;
 

@@ -29,7 +29,7 @@ const LENGTH: Duration = Duration::from_hours(12);
 /// Simulated time between two checks whether everything is sent.
 const STEP: Duration = Duration::from_mins(10);
 
-/// Replies to RCPT of domains that never accept anything.
+/// Replies to RCPT TO, of domains that never accept anything.
 const REFUSALS: [&str; 3] = [
     "550 5.7.1 Message rejected due to policy",
     "550 5.7.1 Service unavailable, client host blocked using a reputation list",
@@ -189,7 +189,7 @@ fn faults(seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_lost_sent_twice_or_starved_with_hundreds_of_seeds() {
+fn no_message_is_lost_sent_twice_or_starved_in_hundreds_of_random_worlds() {
     let seeds: Vec<u64> = (0..seeds::bench_seed_count().unwrap_or(SEEDS).max(SEEDS)).collect();
     let begun = std::time::Instant::now();
     let faults = seeds::play_all(&seeds, faults).concat();

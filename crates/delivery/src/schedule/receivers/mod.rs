@@ -1,5 +1,5 @@
-//! Tests the schedule against simulated receivers with hidden limits. Measures the used share of their capacity,
-//! refusals and waits; `cargo xtask bench pacing` prints them as a table, over many seeds.
+//! Tests the schedule against simulated receivers with hidden limits. Measures how much of their capacity is used, the
+//! refusals, and the waits; `cargo xtask bench pacing` prints them as a table, over many seeds.
 
 mod cases;
 mod many_seeds;

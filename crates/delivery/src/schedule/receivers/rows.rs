@@ -1,4 +1,4 @@
-//! The rows of the table: each has a receiver, a load, and the values to measure.
+//! The rows of the table of `cargo xtask bench pacing`: each has a receiver, a load, and the values to measure.
 
 use std::time::Duration;
 
@@ -306,7 +306,7 @@ pub(super) fn rate_limited_domain(seed: u64) -> Measurements {
     }
 }
 
-/// One of four addresses is on a block list that the only domain of a small receiver uses.
+/// One of four source addresses is on a block list, which a small receiver with a single domain uses.
 pub(super) fn listed_address(seed: u64) -> Measurements {
     let reply = "554 5.7.1 Service unavailable; Client host [192.0.2.2] blocked using zen.spamhaus.org";
     let limits = HiddenLimits { refused_sources: vec![(2, reply.to_owned())], ..limits(seed) };

@@ -110,31 +110,31 @@ struct Figure {
     name: &'static str,
     value_of: fn(&Measurements) -> Option<f64>,
     /// Whether larger values are better.
-    is_share: bool,
+    is_larger_better: bool,
     /// Bound for the worst seed, as a multiple of the target, which the median has to reach.
     worst: f64,
 }
 
 impl Figure {
     const fn new(name: &'static str, worst: f64, value_of: fn(&Measurements) -> Option<f64>) -> Self {
-        Self { name, value_of, is_share: false, worst }
+        Self { name, value_of, is_larger_better: false, worst }
     }
 
     fn reaches(&self, value: f64, bound: f64) -> bool {
-        if self.is_share { value >= bound } else { value <= bound }
+        if self.is_larger_better { value >= bound } else { value <= bound }
     }
 
     /// Median and worst value of the seeds; `None` if the row does not measure it.
     fn summarise(&self, measured: &[Measurements]) -> Option<(f64, f64)> {
         let mut values: Vec<f64> = measured.iter().filter_map(self.value_of).collect();
         values.sort_by(f64::total_cmp);
-        let worst = if self.is_share { values.first() } else { values.last() };
+        let worst = if self.is_larger_better { values.first() } else { values.last() };
         Some((median(&values)?, *worst?))
     }
 }
 
 const FIGURES: [Figure; 7] = [
-    Figure { name: "share %", value_of: |m| m.share, is_share: true, worst: 0.8 },
+    Figure { name: "share %", value_of: |m| m.share, is_larger_better: true, worst: 0.8 },
     Figure::new("refused %", 3.0, |m| m.refused),
     Figure::new("refusals", 3.0, |m| m.refusals),
     Figure::new("p90 s", 1.5, |m| m.p90),

@@ -474,7 +474,7 @@ impl World {
         }
     }
 
-    /// The store is always available here, and takes no time.
+    /// Settles the attempt at once: there is no store here, which would take time or fail.
     fn settle(&mut self, job: &Job, ending: Ending, reaction: Reaction) {
         let was_offered = !matches!(ending, Ending::Unreachable { .. });
         let attempt = Attempt {

@@ -14,7 +14,7 @@ use crate::cli::values::{LimitOrNone, parse_number, parse_rate};
 pub(crate) enum AccountCommand {
     /// Create an account
     Create {
-        /// Its name: unique, and not a number
+        /// Its name: unique; must not consist of digits only
         name: String,
     },
     /// List accounts
@@ -28,7 +28,7 @@ pub(crate) enum AccountCommand {
     Rename {
         /// Name or id of the account
         name: String,
-        /// Its new name: unique, and not a number
+        /// Its new name: unique; must not consist of digits only
         new_name: String,
     },
     /// Show the usage of an account, with its ceilings

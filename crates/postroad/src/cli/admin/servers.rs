@@ -13,7 +13,7 @@ use crate::cli::values::{LimitOrNone, OnOff, parse_number, parse_rate};
 pub(crate) enum ServerCommand {
     /// Create a server
     Create {
-        /// Its name: unique in the account, and not a number
+        /// Its name: unique in the account; must not consist of digits only
         name: String,
         /// Name or id of the account it belongs to
         #[arg(long)]
@@ -36,7 +36,7 @@ pub(crate) enum ServerCommand {
     Rename {
         /// NAME, ACCOUNT/NAME or id
         name: String,
-        /// Its new name: unique in the account, and not a number
+        /// Its new name: unique in the account; must not consist of digits only
         new_name: String,
     },
     /// Refuse all calls of a server's keys; its mail waits

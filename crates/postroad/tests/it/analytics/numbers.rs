@@ -11,8 +11,8 @@ fn mail(to: &str, tag: &str) -> Value {
     good_but(json!({"to": [to], "tag": tag}))
 }
 
-/// Sends two messages to Google's host, one that is refused, one that is held because of that, a simulated one and a test.
-/// Returns the id of the first, which is deferred once.
+/// Sends two messages to Google's host, a refused one, one held because that refusal suppressed its recipient, a
+/// simulated one and one in test mode. Returns the id of the first message, which is deferred once.
 async fn send_some_of_each(world: &World) -> i64 {
     let deferred = world.accepted_id(&mail("bob@corp.example", "news")).await;
     world.until_status(deferred, "Sent").await;
@@ -28,7 +28,7 @@ async fn send_some_of_each(world: &World) -> i64 {
     deferred
 }
 
-/// Starts a host of Google that defers the first recipient, and a host that refuses all.
+/// Starts a host of Google that defers the first recipient, and a host that refuses all recipients.
 fn start_receivers() -> (Outside, Vec<postroad_testkit::SmtpPeer>) {
     let outside = Outside::new();
     outside.dns.mx("corp.example", 10, "aspmx.l.google.com");
@@ -39,13 +39,18 @@ fn start_receivers() -> (Outside, Vec<postroad_testkit::SmtpPeer>) {
     (outside, vec![corp, left])
 }
 
-both_engines!(numbers_are_those_of_the_mail, numbers_survive_a_crash, a_server_sees_its_own_numbers_only);
+both_engines!(
+    counts_match_the_outcomes_of_the_messages,
+    counts_survive_a_crash,
+    a_server_sees_its_own_numbers_only
+);
 
-async fn numbers_are_those_of_the_mail(engine: Engine) {
+async fn counts_match_the_outcomes_of_the_messages(engine: Engine) {
     let (outside, _peers) = start_receivers();
     let world = outside.start(engine, &[]);
     let deferred = send_some_of_each(&world).await;
     let summary = until_counted(&world, "held", 1).await;
+    // Simulated messages and messages in test mode are not counted.
     let expected = json!({
         "accepted": 4, "sent": 2, "soft_fail": 1, "hard_fail": 1, "bounced": 0, "held": 1, "complained": 0,
         "opened": 0, "unique_opened": 0, "clicked": 0, "unique_clicked": 0, "unsubscribed": 0,
@@ -114,7 +119,7 @@ async fn numbers_are_those_of_the_mail(engine: Engine) {
     assert_eq!((&message["opened"], &message["links"]), (&json!(0), &json!([])));
 }
 
-async fn numbers_survive_a_crash(engine: Engine) {
+async fn counts_survive_a_crash(engine: Engine) {
     let (outside, _peers) = start_receivers();
     let mut world = outside.start(engine, &[]);
     for number in 0..5 {

@@ -19,9 +19,9 @@ async fn pointers(world: &World, path: &str, body: Value) -> Vec<String> {
     problems(world, path, body).await.into_iter().map(|(pointer, _)| pointer).collect()
 }
 
-both_engines!(points_follow_the_time_zone, invalid_parameters_are_refused);
+both_engines!(points_of_a_timeseries_follow_the_time_zone, invalid_parameters_are_refused);
 
-async fn points_follow_the_time_zone(world: World) {
+async fn points_of_a_timeseries_follow_the_time_zone(world: World) {
     world.accepted(&good()).await;
     until_counted(&world, "accepted", 1).await;
     // The clocks go back on the 25th.

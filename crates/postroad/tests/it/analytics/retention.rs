@@ -29,9 +29,9 @@ async fn until_message(world: &World, id: i64, condition: impl Fn(&Value) -> boo
     .await
 }
 
-both_engines!(a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers);
+both_engines!(a_server_with_zero_days_of_retention_loses_bodies_and_messages_but_no_counts);
 
-async fn a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers(engine: Engine) {
+async fn a_server_with_zero_days_of_retention_loses_bodies_and_messages_but_no_counts(engine: Engine) {
     let world = World::start_with(engine, &[FREQUENT_SWEEPS]);
     let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
     world.admin(&["server", "create", "other", "--account", "dev"]);
@@ -74,8 +74,8 @@ async fn a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers(engi
     assert!(their_message["data"]["raw_message"].is_string(), "{their_message:#}");
 }
 
-/// Retention of the installation. With it, PostgreSQL removes whole weeks, which no test can wait for; tests of the store
-/// move the clock instead.
+/// Retention periods of the installation, on SQLite only: PostgreSQL removes whole weeks, which no test can wait for.
+/// Tests of the store move the clock instead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_bodies_are_removed_and_scheduled_messages_stay() {
     let envs = [("POSTROAD_RETENTION_BODIES", "1s"), FREQUENT_SWEEPS];
@@ -102,7 +102,7 @@ async fn old_bodies_are_removed_and_scheduled_messages_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn old_messages_go_with_their_events_and_stay_counted() {
+async fn old_messages_are_removed_with_their_events_and_stay_counted() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_RETENTION_MESSAGES", "1s"), FREQUENT_SWEEPS]);
     let id = world.accepted_id(&good()).await;
     let gone = until_message(&world, id, |answer| answer["status"] == "error").await;

@@ -92,7 +92,7 @@ async fn kill_in_the_middle(mut world: World, mode: &'static str) {
         assert_eq!(again["data"], answer["data"], "the same answer");
         assert_eq!(again["flags"], json!({"idempotent_replay": true}));
     }
-    // Every batch is complete now: either it was stored before the kill and its answer is replayed, or this call
+    // Now every batch gets complete: either it was stored before the kill and its answer is replayed, or this call
     // accepts it.
     for number in 0..BATCHES {
         let again = world.call(BATCH, &batch(number, mode)).await;

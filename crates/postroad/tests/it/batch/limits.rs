@@ -84,8 +84,13 @@ async fn a_batch_has_50_mib_at_most(world: World) {
         batch.push_str(&" ".repeat(bytes - batch.len()));
         batch
     };
-    let taken = world.request("POST", BATCH, &[], padded(50 * MIB)).await;
-    assert_eq!((taken.status, &taken.json()["data"]["accepted"]), (200, &json!(1)), "{}", taken.text());
+    let accepted_reply = world.request("POST", BATCH, &[], padded(50 * MIB)).await;
+    assert_eq!(
+        (accepted_reply.status, &accepted_reply.json()["data"]["accepted"]),
+        (200, &json!(1)),
+        "{}",
+        accepted_reply.text()
+    );
     let refused = world.request("POST", BATCH, &[], padded(51 * MIB)).await;
     assert_eq!((refused.status, &refused.json()["data"]["code"]), (413, &json!("RequestTooLarge")));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! send/batch from outside, on both engines.
+//! The endpoint `send/batch` over HTTP, on both store engines.
 
 mod crash;
 mod limits;

@@ -18,7 +18,7 @@ const BAD_MESSAGES: [(usize, &str); 7] = [
     (499, "TooManyToAddresses"),
 ];
 
-/// 500 messages, seven of them bad, each in another way.
+/// 500 messages, seven of them bad, each in a different way.
 fn batch_with_bad_messages() -> Value {
     let mut batch = batch_to((0..500).map(|number| format!("r{number}@example.net")));
     let many: Vec<String> = (0..51).map(|number| format!("m{number}@example.net")).collect();
@@ -68,7 +68,7 @@ both_engines!(
     good_messages_of_a_batch_are_accepted_beside_bad_ones,
     an_atomic_batch_with_a_bad_message_accepts_none,
     unknown_fields_are_reported_once_with_a_count_of_messages,
-    a_batch_repeated_with_its_idempotency_key_gets_the_same_bytes,
+    a_batch_repeated_with_its_idempotency_key_gets_the_same_answer_byte_for_byte,
     a_messages_own_fields_override_the_defaults,
     invalid_batches_are_reported_with_a_pointer
 );
@@ -90,7 +90,7 @@ async fn good_messages_of_a_batch_are_accepted_beside_bad_ones(world: World) {
     wait_for_mail_to(&world, "r498@example.net").await;
     world.until_status(id_of(&results[498]), "Sent").await;
     until_caught(&world, 493).await;
-    // This later message is the 494th: nobody got two copies, and no bad message was sent.
+    // This later message is the 494th in the inbox: nobody got two copies, and no bad message was sent.
     send_batch(&world, &batch_to(["last@example.net".to_owned()])).await;
     wait_for_mail_to(&world, "last@example.net").await;
     assert_eq!(count_caught(&world).await, 494);
@@ -138,7 +138,7 @@ async fn unknown_fields_are_reported_once_with_a_count_of_messages(world: World)
     assert_eq!(warnings[20], "22 more warnings are not listed");
 }
 
-async fn a_batch_repeated_with_its_idempotency_key_gets_the_same_bytes(world: World) {
+async fn a_batch_repeated_with_its_idempotency_key_gets_the_same_answer_byte_for_byte(world: World) {
     let mut batch = batch_to((0..20).map(|number| format!("r{number}@example.net")));
     batch["messages"][3] = json!({"to": ["nobody"], "odd": 1});
     let text_of = async |batch: &Value| {

@@ -1,4 +1,4 @@
-//! Messages of a batch are treated as single sends are.
+//! Messages of a batch are treated in the same way as single sends.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! DANE for SMTP (RFC 7672): TLSA records of a validating resolver decide about mail hosts' certificates.
+//! DANE for SMTP (RFC 7672): TLSA records from a validating resolver decide which certificates of a mail host are
+//! accepted.
 
 use postroad_testkit::dns_server::{Failure, RecordType};
 use postroad_testkit::smtp_peer::{PeerTls, Script};
@@ -21,7 +22,7 @@ fn validating_outside() -> Outside {
 }
 
 /// Starts the only host of a domain. It presents the certificate `presented`, and has a TLSA record
-/// of this kind about the certificate `named`.
+/// for the certificate `named`, of this `kind`: usage, selector and matching type.
 fn site(
     outside: &Outside,
     domain: &str,
@@ -57,9 +58,9 @@ fn assert_details(delivery: &Value, words: &str) {
     assert!(details.contains(words), "{words:?} in {details:?}");
 }
 
-both_engines!(a_certificate_that_the_records_vouch_for_is_good_and_another_is_not);
+both_engines!(a_certificate_that_matches_the_tlsa_records_is_accepted_and_another_is_not);
 
-async fn a_certificate_that_the_records_vouch_for_is_good_and_another_is_not(engine: Engine) {
+async fn a_certificate_that_matches_the_tlsa_records_is_accepted_and_another_is_not(engine: Engine) {
     let outside = validating_outside();
     // The record vouches for the key: neither name nor date nor authority matter.
     let odd = TestCertificate::expired(&["somebody-else.example"]);
@@ -78,7 +79,7 @@ async fn a_certificate_that_the_records_vouch_for_is_good_and_another_is_not(eng
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_selectors_and_matching_types_of_both_usages_are_understood() {
+async fn all_selectors_and_matching_types_of_both_tlsa_usages_are_understood() {
     let outside = validating_outside();
     let mut peers = Vec::new();
     let kinds =
@@ -117,9 +118,9 @@ async fn an_authority_in_a_tlsa_record_vouches_only_for_its_certificates_for_the
     assert_details(&send_until_deferred(&world, "forged.example", &unsigned).await, "is demanded by DANE");
 }
 
-both_engines!(a_host_without_tls_or_with_hidden_records_gets_nothing);
+both_engines!(a_host_without_tls_or_with_unavailable_tlsa_records_gets_no_mail);
 
-async fn a_host_without_tls_or_with_hidden_records_gets_nothing(engine: Engine) {
+async fn a_host_without_tls_or_with_unavailable_tlsa_records_gets_no_mail(engine: Engine) {
     let outside = validating_outside();
     let certificate = TestCertificate::for_names(&["mx.bogus.example"]);
     let bogus = site(&outside, "bogus.example", (3, 1, 1), &certificate, &certificate);
@@ -152,10 +153,10 @@ async fn the_next_host_is_tried_if_the_first_cannot_be_trusted() {
     assert_eq!((first.messages().len(), second.messages().len()), (0, 1));
 }
 
-both_engines!(records_that_cannot_be_used_demand_tls_with_any_certificate);
+both_engines!(unusable_tlsa_records_demand_tls_with_any_certificate);
 
-// PKIX usages are not for SMTP: records exist, so TLS is required, but they prescribe no certificate.
-async fn records_that_cannot_be_used_demand_tls_with_any_certificate(engine: Engine) {
+// The PKIX usages (0 and 1) are not for SMTP: records exist, so TLS is required, but they prescribe no certificate.
+async fn unusable_tlsa_records_demand_tls_with_any_certificate(engine: Engine) {
     let outside = validating_outside();
     let certificate = TestCertificate::self_signed(&["whoever.example"]);
     let _web = site(&outside, "web.example", (1, 1, 1), &certificate, &certificate);
@@ -167,9 +168,9 @@ async fn records_that_cannot_be_used_demand_tls_with_any_certificate(engine: Eng
     assert_details(&send_until_deferred(&world, "plain.example", &plain).await, "TLS is demanded by DANE");
 }
 
-both_engines!(unsigned_answers_change_nothing);
+both_engines!(unsigned_dns_answers_change_nothing);
 
-async fn unsigned_answers_change_nothing(engine: Engine) {
+async fn unsigned_dns_answers_change_nothing(engine: Engine) {
     let outside = validating_outside();
     let (kind, presented) = ((3, 1, 1), TestCertificate::self_signed(&["whoever.example"]));
     let other = TestCertificate::self_signed(&["whoever.example"]);
@@ -234,7 +235,7 @@ async fn dane_wins_over_mta_sts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_timeline_shows_the_records() {
+async fn the_timeline_of_a_message_shows_the_tlsa_records() {
     let outside = validating_outside();
     let certificate = TestCertificate::self_signed(&["whoever.example"]);
     let _peer = site(&outside, "good.example", (3, 1, 1), &certificate, &certificate);

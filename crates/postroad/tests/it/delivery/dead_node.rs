@@ -33,7 +33,7 @@ async fn messages_begun_by_a_dead_node_are_reported_and_sent_again_with_the_same
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_possible_duplicate_is_recorded_although_the_node_that_takes_it_over_dies_too() {
+async fn a_possible_duplicate_is_recorded_although_the_node_that_takes_the_message_over_dies_too() {
     let outside = Outside::new();
     let peer = outside.site("shop.example", Script::new().on(Stage::Message, Answer::stall()));
     let database = Database::create();

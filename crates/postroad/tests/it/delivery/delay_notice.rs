@@ -1,4 +1,4 @@
-//! Messages that wait long without being offered: they are reported as delayed, without a failed attempt.
+//! Messages that wait long without being offered to a receiver: they are reported as delayed, without a failed attempt.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ const NOTICE_AFTER: (&str, &str) = ("POSTROAD_DELIVERY_DELAY_NOTICE_AFTER", "1s"
 both_engines!(
     a_wait_for_the_dns_is_reported_and_then_the_message_is_sent,
     a_wait_for_a_dead_host_is_reported_and_then_the_message_is_sent,
-    a_wait_for_a_send_rate_is_reported_and_never_fails
+    a_wait_for_a_send_rate_is_reported_and_fails_no_message
 );
 
 /// Waits for the first delivery record of a message, which reports a wait and not an attempt. Returns the cause.
@@ -82,7 +82,7 @@ async fn a_wait_for_a_dead_host_is_reported_and_then_the_message_is_sent(engine:
     assert_events(&mut world, second).await;
 }
 
-async fn a_wait_for_a_send_rate_is_reported_and_never_fails(engine: Engine) {
+async fn a_wait_for_a_send_rate_is_reported_and_fails_no_message(engine: Engine) {
     let outside = Outside::new();
     let peer = outside.site("shop.example", Script::new());
     // Messages that could not be delivered would be given up after two seconds.

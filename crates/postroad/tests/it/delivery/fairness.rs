@@ -9,8 +9,8 @@ use super::limits::{send_many, write_providers_file};
 use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
-/// Maximum number of backlog messages that may arrive between the API's answer to the second server and its message:
-/// those that connections had taken, and a few turns.
+/// Maximum number of backlog messages that may arrive between the API's answer to the second server and the arrival
+/// of that server's message: those that connections had already taken, and a few turns.
 const BACKLOG_FIRST_MAX: usize = 10;
 
 /// Creates another server with a verified domain; returns its key.
@@ -23,9 +23,9 @@ pub(crate) fn create_second_server(world: &World) -> String {
     made["api_key"].as_str().expect("a key").to_owned()
 }
 
-both_engines!(one_message_does_not_wait_behind_thousands);
+both_engines!(one_message_does_not_wait_behind_thousands_of_another_server);
 
-async fn one_message_does_not_wait_behind_thousands(engine: Engine) {
+async fn one_message_does_not_wait_behind_thousands_of_another_server(engine: Engine) {
     const BACKLOG: usize = 3_000;
     let outside = Outside::new();
     let slow = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(15));

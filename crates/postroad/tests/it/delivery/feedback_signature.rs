@@ -11,7 +11,7 @@ use super::inbox::dkim_records;
 use super::outside::Outside;
 use crate::world::{Engine, World, both_engines, good_but};
 
-/// Signing domains from the top, and the verdict on each.
+/// Signing domains of the message's DKIM signatures from the top, and the verdict on each.
 fn signatures(world: &World, message: &str) -> (Vec<String>, Vec<bool>) {
     let unfolded = message.replace("\r\n\t", " ");
     let signatures = unfolded.split("\r\n").filter(|line| line.starts_with("DKIM-Signature:"));
@@ -44,7 +44,7 @@ async fn only_receivers_that_report_to_signers_get_the_installations_signature(e
     writeln!(file, "[reporting]\nmx = [\"reporting.example\"]\nfeedback_by_dkim = true").unwrap();
     let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
     let world = outside.start(engine, &envs);
-    // One send, both kinds of receivers.
+    // One send goes to both kinds of receivers.
     let send =
         json!({"to": ["a@usual.example", "b@usual.example", "c@reporting.example"], "tag": "Wel come:1"});
     world.accepted(&good_but(send)).await;

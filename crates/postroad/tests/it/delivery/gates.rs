@@ -1,4 +1,5 @@
-//! `postroad queue suspend|resume`: suspended mail waits untouched, shows why, and continues at once.
+//! `postroad queue suspend|resume`: suspended mail waits untouched, shows why, and continues once it is
+//! resumed.
 
 use std::time::Duration;
 

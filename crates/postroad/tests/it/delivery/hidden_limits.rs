@@ -24,12 +24,12 @@ struct Receiver {
     domain: &'static str,
     messages: usize,
     limits: HiddenLimits,
-    /// Minimum share of its capacity until its last message, in percent. Low, because the machine may be busy with
-    /// other tests.
+    /// Minimum share of its capacity that is used until its last message, in percent. Low, because the machine may be
+    /// busy with other tests.
     share_min: f64,
     /// Expected number of refusals by the receiver.
     refusals: RangeInclusive<usize>,
-    /// How often each message may be delayed: only after it was refused, never because it was not offered.
+    /// How often each message may be delayed: only by a refusal, never because the message was not offered.
     delays: RangeInclusive<usize>,
 }
 
@@ -168,12 +168,15 @@ async fn send_all(world: &World, domain: &str, count: usize) -> HashMap<String, 
 
 /// Asserts that the peer accepted one message for every recipient, exactly once.
 fn assert_each_once(peer: &SmtpPeer, ids: &HashMap<String, i64>) {
-    let mut taken: HashMap<String, usize> = HashMap::new();
+    let mut acknowledged: HashMap<String, usize> = HashMap::new();
     for message in peer.messages().into_iter().filter(ReceivedMessage::is_acknowledged) {
-        *taken.entry(message.rcpt_to[0].clone()).or_default() += 1;
+        *acknowledged.entry(message.rcpt_to[0].clone()).or_default() += 1;
     }
-    assert_eq!(taken.len(), ids.len(), "nothing is lost");
-    assert!(taken.iter().all(|(address, times)| *times == 1 && ids.contains_key(address)), "{taken:?}");
+    assert_eq!(acknowledged.len(), ids.len(), "nothing is lost");
+    assert!(
+        acknowledged.iter().all(|(address, times)| *times == 1 && ids.contains_key(address)),
+        "{acknowledged:?}"
+    );
 }
 
 /// Share of the receiver's capacity that was used until its last message, in percent.
@@ -232,13 +235,13 @@ async fn receivers_with_hidden_limits_get_all_their_mail_once(engine: Engine) {
         assert!(share >= receiver.share_min, "{}: {share:.0} % of its capacity", receiver.domain);
     }
     assert_each_once(&open, &open_ids);
-    // A receiver that takes two seconds for a message keeps nobody waiting, and gets more than two connections.
+    // A receiver that takes two seconds for a message delays no other receiver, and gets more than two connections.
     let last_at = |peer: &SmtpPeer| peer.look(|record| record.messages.last().map(|message| message.at));
     assert!(last_at(&open) < last_at(tarpit), "the open site waited for the tarpit");
     assert!(tarpit.open_connections_max() > 2, "{} connections", tarpit.open_connections_max());
     let limited = receivers.iter().position(|receiver| receiver.domain == "connections.example");
-    let open_max = peers[limited.expect("it is in the table")].look_at_receiver(|it| it.open_max);
-    assert_eq!(open_max, Some(2));
+    let open_peak = peers[limited.expect("it is in the table")].look_at_receiver(|it| it.open_peak);
+    assert_eq!(open_peak, Some(2));
 
     for id in ids.iter().flat_map(HashMap::values).chain(open_ids.values()) {
         world.until_status(*id, "Sent").await;

@@ -30,7 +30,7 @@ async fn a_message_is_in_the_inbox_within_a_second(world: World) {
         assert_eq!(deliveries.len(), 1);
         assert_eq!(deliveries[0]["mx"], "inbox.localhost");
     }
-    // The best of five: the machine may have other things to do.
+    // Only the fastest of the five counts, because other work of the machine may delay the rest.
     assert!(times.iter().min().unwrap() < &Duration::from_secs(1), "{times:?}");
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn dkim_records(shown: &Value) -> Vec<(String, String)> {
     records.map(|record| (text(record, "name"), text(record, "value"))).collect()
 }
 
-/// Sends; returns the bytes that arrived at the address.
+/// Sends a message; returns the bytes that arrived at the address.
 async fn signed_bytes(world: &World, address: &str, body: &Value) -> Vec<u8> {
     world.accepted(body).await;
     let caught = wait_for_mail_to(world, address).await;

@@ -31,8 +31,8 @@ async fn send_until_killed(client: Client, key: String, prefix: String, accepted
     }
 }
 
-/// Sends until the service is killed. The moment is counted in messages at the peer, so that a slow machine is hit in the
-/// middle of sending, too.
+/// Sends until the service is killed. The moment of the kill is counted in messages at the peer, so that it hits a slow
+/// machine in the middle of sending, too.
 async fn run_and_kill(world: &mut World, round: usize, peer: &SmtpPeer, accepted: &Accepted) {
     let mut senders = tokio::task::JoinSet::new();
     for sender in 0..SENDERS {
@@ -48,7 +48,7 @@ async fn run_and_kill(world: &mut World, round: usize, peer: &SmtpPeer, accepted
     senders.join_all().await;
 }
 
-/// Copies at the peer by recipient.
+/// Number of copies that the peer received, by recipient.
 fn copies(peer: &SmtpPeer) -> HashMap<String, usize> {
     let mut copies = HashMap::new();
     peer.look(|record| {
@@ -64,12 +64,12 @@ fn report(figures: &str) {
     println!("{figures}");
 }
 
-both_engines!(every_message_is_sent_and_duplicates_are_only_those_of_lost_replies);
+both_engines!(every_message_is_sent_and_only_a_lost_reply_causes_a_duplicate);
 
-async fn every_message_is_sent_and_duplicates_are_only_those_of_lost_replies(engine: Engine) {
+async fn every_message_is_sent_and_only_a_lost_reply_causes_a_duplicate(engine: Engine) {
     let kills = if engine == Engine::Sqlite { 100 } else { 20 };
     let outside = Outside::new();
-    // Long enough that some kills fall between the end of a message and its reply.
+    // The reply is late enough that some kills fall between the end of a message and its reply.
     let reply = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(3));
     let peer = outside.site("crash.example", Script::new().on(Stage::Message, reply));
     let file = write_providers_file(

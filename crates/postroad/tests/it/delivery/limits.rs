@@ -1,4 +1,4 @@
-//! Limits of a providers file, measured at the receiver.
+//! Limits set in a providers file, measured at the receiver.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ pub(super) fn most_in_a_window(messages: &[ReceivedMessage], window: Duration) -
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rate_per_minute_is_never_exceeded() {
+async fn a_message_rate_per_minute_is_never_exceeded() {
     let outside = Outside::new();
     let peer = outside.site("paced.example", Script::new());
     let file = write_providers_file("[paced]\nmx = [\"paced.example\"]\nmessages_per_minute = 1200\n");
@@ -99,7 +99,7 @@ async fn a_rate_per_minute_is_never_exceeded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_rate_of_connections_includes_those_after_a_lost_connection() {
+async fn the_connection_rate_includes_reconnections_after_a_lost_connection() {
     let outside = Outside::new();
     let closing = Answer::reply("250 2.0.0 taken").then_close();
     let peer = outside.site("closing.example", Script::new().on(Stage::Message, closing));

@@ -11,9 +11,9 @@ use super::limits::until_received;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, both_engines, good_but};
 
-both_engines!(a_backlog_beyond_the_memory_waits_in_the_store);
+both_engines!(a_backlog_beyond_the_memory_limit_waits_in_the_store);
 
-async fn a_backlog_beyond_the_memory_waits_in_the_store(engine: Engine) {
+async fn a_backlog_beyond_the_memory_limit_waits_in_the_store(engine: Engine) {
     const BACKLOG: usize = 1_000;
     const RECIPIENTS_PER_SEND: usize = 50;
     let outside = Outside::new();
@@ -22,7 +22,7 @@ async fn a_backlog_beyond_the_memory_waits_in_the_store(engine: Engine) {
     let quick = outside.site("quick.example", Script::new());
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_MESSAGES_IN_MEMORY", "100")]);
     let key = create_second_server(&world);
-    // One after the other: room is checked before a send is stored.
+    // One send after the other: whether memory has room is checked before a send is stored.
     for first in (0..BACKLOG).step_by(RECIPIENTS_PER_SEND) {
         let to: Vec<String> = (first..first + RECIPIENTS_PER_SEND)
             .map(|number| format!("user-{number}@slow.example"))

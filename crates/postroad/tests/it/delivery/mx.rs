@@ -60,7 +60,7 @@ async fn the_thirteenth_host_is_tried_when_twelve_are_dead() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn equal_hosts_get_the_same_number_of_connections() {
+async fn hosts_of_equal_preference_get_the_same_number_of_connections() {
     let outside = Outside::new();
     // Each connection carries one message.
     let script = || Script::new().on(Stage::Message, Answer::reply("250 2.0.0 Taken").then_close());
@@ -110,9 +110,12 @@ async fn a_site_without_a_living_host_is_tried_again() {
     assert_eq!(peer.messages().len(), 1);
 }
 
-both_engines!(a_domain_that_takes_no_mail_fails_at_once, messages_wait_while_the_dns_gives_no_answer);
+both_engines!(
+    mail_to_a_domain_with_a_null_mx_or_without_records_fails_at_once,
+    messages_wait_while_the_dns_gives_no_answer
+);
 
-async fn a_domain_that_takes_no_mail_fails_at_once(engine: Engine) {
+async fn mail_to_a_domain_with_a_null_mx_or_without_records_fails_at_once(engine: Engine) {
     let outside = Outside::new();
     outside.dns.null_mx("null.example");
     let mut world = outside.start(engine, &[]);
@@ -209,15 +212,15 @@ async fn private_destinations_are_refused_unless_allowed() {
         assert_eq!(delivery["status"], "SoftFail", "{delivery}");
         let details = delivery["details"].as_str().unwrap();
         assert!(details.contains("has only private addresses, which"), "{details}");
-        assert!(!details.contains("127.0.0."), "they are not named: {details}");
+        assert!(!details.contains("127.0.0."), "the addresses are not named: {details}");
         assert!(details.contains("`delivery.allow_private_destinations`"), "{details}");
     }
     assert!(peer.connections().is_empty());
 }
 
-/// RFC 5321 5.1: hosts that are no better than ourselves would only return the mail to us.
+/// RFC 5321 5.1: MX hosts that are not preferred to ourselves would only return the mail to us.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mail_does_not_go_in_circles() {
+async fn mail_does_not_loop_through_this_host_or_less_preferred_ones() {
     let outside = Outside::new();
     outside.dns.mx("backup.example", 10, "dead.example").mx("backup.example", 20, "postroad.localhost");
     outside.dns.mx("backup.example", 30, "worse.example");
@@ -240,7 +243,7 @@ async fn mail_does_not_go_in_circles() {
     assert!(own.connections().is_empty() && worse.connections().is_empty());
 }
 
-/// Limits are per site: the world's small hosts do not share one budget of connections.
+/// Limits are per site: small hosts do not share one budget of connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mail_to_many_small_sites_leaves_at_once() {
     let outside = Outside::new();

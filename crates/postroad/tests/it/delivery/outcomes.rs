@@ -21,7 +21,7 @@ pub(super) fn assert_pause(delivery: &Value, pause: f64) {
 
 both_engines!(
     a_message_that_is_deferred_three_times_is_delivered,
-    a_missing_mailbox_bounces_and_is_suppressed,
+    a_message_to_a_missing_mailbox_bounces_and_its_recipient_is_suppressed,
     a_lost_reply_is_marked_as_a_possible_duplicate
 );
 
@@ -86,7 +86,7 @@ async fn a_message_that_is_deferred_three_times_is_delivered(engine: Engine) {
     assert_eq!(numbered_kinds(&events), expected);
 }
 
-async fn a_missing_mailbox_bounces_and_is_suppressed(engine: Engine) {
+async fn a_message_to_a_missing_mailbox_bounces_and_its_recipient_is_suppressed(engine: Engine) {
     let outside = Outside::new();
     let refusal = Answer::reply("550 5.1.1 <gone@left.example>: no such user here");
     let peer = outside.site("left.example", Script::new().on(Stage::RcptTo, refusal));

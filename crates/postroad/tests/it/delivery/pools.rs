@@ -1,4 +1,4 @@
-//! Pools: mail leaves from the chosen addresses, by weight, and greets with their names.
+//! Pools: mail leaves from the source addresses of the chosen pool, by weight, with the HELO names of the addresses.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -28,7 +28,7 @@ fn add_address(world: &World, pool: &str, address: &str, more: &[&str]) {
     world.admin(&args);
 }
 
-/// Messages by the address they came from; every connection must greet by the name of its address.
+/// Number of messages by source address; every connection must greet with the HELO name of its address.
 fn by_source(peer: &SmtpPeer) -> HashMap<IpAddr, usize> {
     let mut counts = HashMap::new();
     for connection in peer.connections() {
@@ -174,9 +174,9 @@ fn refusing_gone_recipients() -> Script {
     })
 }
 
-both_engines!(a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on);
+both_engines!(a_few_bounces_pause_no_warm_up_and_a_resumed_warm_up_goes_on);
 
-async fn a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on(engine: Engine) {
+async fn a_few_bounces_pause_no_warm_up_and_a_resumed_warm_up_goes_on(engine: Engine) {
     let outside = Outside::new();
     let peer = outside.site("shop.example", refusing_gone_recipients());
     let world = outside.start(engine, &[]);
@@ -204,9 +204,9 @@ async fn a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on(engine: Engine
     assert_eq!(world.until_status(id, "Sent").await[0]["source_ip"], FIRST_IP);
 }
 
-both_engines!(an_address_whose_plan_is_over_is_shown_as_done);
+both_engines!(an_address_whose_warm_up_plan_is_over_is_shown_as_done);
 
-async fn an_address_whose_plan_is_over_is_shown_as_done(engine: Engine) {
+async fn an_address_whose_warm_up_plan_is_over_is_shown_as_done(engine: Engine) {
     let outside = Outside::new();
     let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
     world.admin(&["pool", "create", "fresh"]);
@@ -224,7 +224,7 @@ async fn an_address_whose_plan_is_over_is_shown_as_done(engine: Engine) {
 
 /// On SQLite only; the tests of `store` cover both engines.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {
+async fn an_address_with_a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {
     let outside = Outside::new();
     let peer = outside.site("shop.example", Script::new());
     let mut world = outside.start(Engine::Sqlite, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
@@ -249,7 +249,7 @@ async fn a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {
     assert_eq!(counts.get(&SECOND_IP.parse::<IpAddr>().unwrap()), None, "{counts:?}");
 }
 
-/// Accepts a recipient at its second attempt from the same address, and nobody before `accepts_mail`.
+/// Accepts a recipient at the second attempt from the same address, and no recipient before `accepts_mail` is set.
 fn greylisting_by_address(accepts_mail: Arc<AtomicBool>) -> Script {
     let seen = Mutex::new(HashSet::new());
     Script::new().when(move |context| {
@@ -260,9 +260,9 @@ fn greylisting_by_address(accepts_mail: Arc<AtomicBool>) -> Script {
     })
 }
 
-both_engines!(a_greylisted_message_comes_again_from_the_same_address);
+both_engines!(a_greylisted_message_is_retried_from_the_same_address);
 
-async fn a_greylisted_message_comes_again_from_the_same_address(engine: Engine) {
+async fn a_greylisted_message_is_retried_from_the_same_address(engine: Engine) {
     let outside = Outside::new();
     let accepts_mail = Arc::new(AtomicBool::new(false));
     let peer = outside.site("shop.example", greylisting_by_address(Arc::clone(&accepts_mail)));

@@ -47,7 +47,7 @@ async fn a_recipients_address_cannot_reach_a_log_line() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn results_are_kept_when_the_store_fails_at_a_later_message() {
+async fn results_of_earlier_messages_are_shown_when_the_store_fails_at_a_later_one() {
     let world = World::start(Engine::Postgres);
     let mut ids = Vec::new();
     for who in ["a", "b", "c"] {
@@ -78,13 +78,13 @@ async fn results_are_kept_when_the_store_fails_at_a_later_message() {
 }
 
 both_engines!(
-    a_message_that_cannot_be_read_fails_without_the_stores_own_words,
+    a_message_that_cannot_be_read_fails_and_the_error_text_of_the_store_is_not_shown,
     a_remote_reply_cannot_send_escapes_to_the_terminal,
     queue_show_says_why_a_message_waits,
     a_send_may_name_only_its_servers_pool_or_the_shared_one
 );
 
-async fn a_message_that_cannot_be_read_fails_without_the_stores_own_words(engine: Engine) {
+async fn a_message_that_cannot_be_read_fails_and_the_error_text_of_the_store_is_not_shown(engine: Engine) {
     let outside = Outside::new();
     let _peer = outside.site("one.example", Script::new());
     let mut world = outside.start(engine, &[]);

@@ -11,11 +11,11 @@ use super::outside::{Outside, to};
 use crate::world::{Engine, both_engines};
 
 both_engines!(
-    queue_retry_does_not_wait_for_the_next_attempt,
+    queue_retry_sends_a_message_before_its_next_attempt_is_due,
     mail_beyond_the_hourly_limit_is_held_and_can_be_released
 );
 
-async fn queue_retry_does_not_wait_for_the_next_attempt(engine: Engine) {
+async fn queue_retry_sends_a_message_before_its_next_attempt_is_due(engine: Engine) {
     let outside = Outside::new();
     let deferral = Answer::reply("451 4.3.0 Not now");
     let peer = outside.site("later.example", Script::new().first(1, Stage::Message, deferral));
@@ -66,7 +66,7 @@ async fn a_servers_rate_paces_its_mail_and_refuses_nothing() {
     send_many(&world, &world.key, "other.example", 15).await;
     peer.wait_until(|record| record.messages.len() == 15).await;
     other.wait_until(|record| record.messages.len() == 15).await;
-    // The rate is the server's, over all destinations.
+    // The rate applies to all destinations of the server together.
     let mut messages = [peer.messages(), other.messages()].concat();
     messages.sort_by_key(|message| message.begun_at);
     let peak = most_in_a_window(&messages, Duration::from_secs(1));

@@ -71,9 +71,9 @@ async fn leave_replies(
 
 both_engines!(
     a_reply_that_the_store_refuses_does_not_prevent_the_start,
-    a_refusal_found_in_the_journal_suppresses_and_counts,
-    a_message_is_given_up_by_its_age_also_after_a_kill,
-    why_a_message_went_in_plain_text_is_known_after_a_kill,
+    a_refusal_found_in_the_journal_suppresses_the_recipient_and_counts_as_a_bounce,
+    a_message_is_given_up_because_of_its_age_even_after_a_kill,
+    the_reason_why_a_message_was_sent_without_tls_is_known_after_a_kill,
 );
 
 async fn a_reply_that_the_store_refuses_does_not_prevent_the_start(engine: Engine) {
@@ -100,7 +100,7 @@ async fn a_reply_that_the_store_refuses_does_not_prevent_the_start(engine: Engin
     assert_eq!(world.until_status(ids[0], "Sent").await.len(), 2, "the reply is still in the journal");
 }
 
-async fn why_a_message_went_in_plain_text_is_known_after_a_kill(engine: Engine) {
+async fn the_reason_why_a_message_was_sent_without_tls_is_known_after_a_kill(engine: Engine) {
     let outside = Outside::new();
     let later = Answer::reply("451 4.3.0 later");
     let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, later));
@@ -116,7 +116,7 @@ async fn why_a_message_went_in_plain_text_is_known_after_a_kill(engine: Engine) 
     assert_eq!(deliveries[1]["tls"], serde_json::Value::Null);
 }
 
-async fn a_refusal_found_in_the_journal_suppresses_and_counts(engine: Engine) {
+async fn a_refusal_found_in_the_journal_suppresses_the_recipient_and_counts_as_a_bounce(engine: Engine) {
     let outside = Outside::new();
     let later = Answer::reply("451 4.3.0 later");
     let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, later));
@@ -142,7 +142,7 @@ async fn a_refusal_found_in_the_journal_suppresses_and_counts(engine: Engine) {
     assert!(held[0]["details"].as_str().unwrap().contains("suppress"), "{held:#?}");
 }
 
-async fn a_message_is_given_up_by_its_age_also_after_a_kill(engine: Engine) {
+async fn a_message_is_given_up_because_of_its_age_even_after_a_kill(engine: Engine) {
     let outside = Outside::new();
     let later = Answer::reply("451 4.3.0 later");
     let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, later));

@@ -8,7 +8,7 @@ use super::outside::{Outside, to};
 use crate::world::{Engine, good_but};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reputation_refusal_is_temporary() {
+async fn a_refusal_because_of_reputation_is_temporary() {
     let outside = Outside::new();
     let refusal = Answer::reply("550 5.7.1 Mail from your network is blocked for now");
     let peer = outside.site("strict.example", Script::new().first(2, Stage::MailFrom, refusal));
@@ -41,9 +41,10 @@ async fn a_421_at_the_banner_fails_no_message() {
     assert_eq!(deliveries[0]["remote_ip"], peer.address().ip().to_string());
 }
 
-/// A host that refuses new connections as used up: each counts as an attempt, so that we do not reconnect endlessly.
+/// The host replies "too many messages" on a new connection. That counts as an attempt, so that we do not reconnect
+/// endlessly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_connection_that_is_refused_as_used_up_counts_as_an_attempt() {
+async fn a_reply_that_a_new_connection_is_used_up_counts_as_an_attempt() {
     let outside = Outside::new();
     let goodbye = Answer::reply("421 4.7.0 Too many messages per connection").then_close();
     let peer = outside.site("stubborn.example", Script::new().first(2, Stage::MailFrom, goodbye));
@@ -301,7 +302,7 @@ async fn a_refusal_suppresses_only_in_a_phase_that_knows_the_recipient() {
         ("i", Stage::Message, "550 5.1.1 no such user", true),
     ];
     let outside = Outside::new();
-    // Also pipelined: the reply to MAIL then comes after the end of the message was sent.
+    // Also with pipelining: the reply to MAIL then comes after the end of the message was sent.
     let extensions: [&[&str]; 2] = [&[], &["PIPELINING", "CHUNKING"]];
     let mut peers = Vec::new();
     for (name, stage, reply, _) in cases {

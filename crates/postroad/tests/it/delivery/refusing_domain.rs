@@ -1,5 +1,5 @@
-//! One domain of a shared mail host refuses everything by its own policy: only that domain is slowed, over real sockets as
-//! in the row "one domain refuses" of `cargo xtask bench pacing`.
+//! One domain of a shared mail host refuses everything by its own policy: only mail to that domain is slowed. Over
+//! real sockets, this is the row "one domain refuses" of `cargo xtask bench pacing`.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ async fn a_refusing_domain_slows_no_other_domain_of_its_provider(engine: Engine)
     .await;
     assert!(begin.elapsed() < OTHERS_ARRIVAL_MAX, "the others took {:?}", begin.elapsed());
     let taken = peer.messages().into_iter().filter(ReceivedMessage::is_acknowledged).count();
-    assert_eq!(taken, others.len(), "each once, and nothing of the refusing domain");
+    assert_eq!(taken, others.len(), "each message once, and none to the refusing domain");
     let refusals = peer.look_at_receiver(|receiver| receiver.refused.len()).expect("the peer has limits");
     eprintln!("{engine:?}: the others took {:?}; {refusals} refusals", begin.elapsed());
     assert!(refusals < REFUSED_MESSAGES, "the refusing domain was not slowed: {refusals} refusals");

@@ -1,4 +1,4 @@
-//! Limits that a node found out about a receiver are still known after its restart, and on other nodes.
+//! Limits that a node has learned about a receiver are still known after the node's restart, and on other nodes.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::world::{Engine, World, both_engines, good_but};
 
 const MESSAGES: usize = 40;
 
-/// Starts a site that takes two connections, and refuses a third with `too many connections`.
+/// Starts a site that accepts two connections at once, and refuses a third with `too many connections`.
 fn start_narrow_site(outside: &Outside) -> SmtpPeer {
     let limits = HiddenLimits {
         connections_max: Some(2),
@@ -43,9 +43,12 @@ fn learned_about(world: &World, name: &str) -> String {
     path.and_then(|path| path["learned"].as_str()).unwrap_or_default().to_owned()
 }
 
-both_engines!(a_restart_forgets_no_limit, greylisting_is_learned_from_a_message_that_waited_over_a_restart);
+both_engines!(
+    a_learned_limit_survives_a_restart,
+    greylisting_is_learned_from_a_message_that_waited_over_a_restart
+);
 
-async fn a_restart_forgets_no_limit(engine: Engine) {
+async fn a_learned_limit_survives_a_restart(engine: Engine) {
     let outside = Outside::new();
     let site = start_narrow_site(&outside);
     let mut world = outside.start(engine, &[]);
@@ -60,6 +63,7 @@ async fn a_restart_forgets_no_limit(engine: Engine) {
     world.daemon.terminate();
     world.restart();
     let sending = refusals_after_sending(&world, &site, 2);
+    // While mail is sent, because only paths in use are listed.
     let looking = async {
         tokio::time::sleep(Duration::from_millis(700)).await;
         learned_about(&world, "narrow")
@@ -70,7 +74,7 @@ async fn a_restart_forgets_no_limit(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_node_knows_the_limit() {
+async fn another_node_knows_a_learned_limit() {
     let outside = Outside::new();
     let site = start_narrow_site(&outside);
     let database = Database::create();

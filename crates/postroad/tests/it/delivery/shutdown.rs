@@ -59,7 +59,7 @@ async fn messages_whose_last_bytes_were_sent_finish_and_the_rest_is_released(eng
         let is_from_before = reply == "250 2.0.0 taken after all";
         assert_eq!(is_from_before, finished.contains(address), "{address}: {reply}");
     }
-    assert_eq!(peer.messages().len(), MESSAGES + 1, "each arrived once");
+    assert_eq!(peer.messages().len(), MESSAGES + 1, "each message arrived once");
 }
 
 async fn a_stop_in_the_middle_of_a_transaction_costs_no_attempt(engine: Engine) {
@@ -79,8 +79,7 @@ async fn a_stop_in_the_middle_of_a_transaction_costs_no_attempt(engine: Engine) 
     assert_eq!(peer.messages().len(), 1);
 }
 
-/// Starts a host that accepts everything up to the content of a message and then reads no more. Returns its connection at
-/// that point.
+/// Starts a host that accepts everything up to DATA and then reads no more. Returns its connection at that point.
 fn start_deaf_host(address: SocketAddr) -> JoinHandle<std::net::TcpStream> {
     let listener = std::net::TcpListener::bind(address).expect("nobody else has the address");
     tokio::task::spawn_blocking(move || {
@@ -98,9 +97,10 @@ fn start_deaf_host(address: SocketAddr) -> JoinHandle<std::net::TcpStream> {
     })
 }
 
-/// These hang: a name server, a TLS handshake, a host that reads no more, a webhook, an SMTP client and an HTTP client.
+/// All of these hang: a name server, a TLS handshake, a host that reads no more, a webhook, an SMTP client and an HTTP
+/// client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sigterm_ends_within_ten_seconds_whatever_hangs() {
+async fn sigterm_stops_the_service_within_ten_seconds_whatever_hangs() {
     let outside = Outside::new();
     for name in ["silent.example", "mx.unnamed.example"] {
         outside.dns.fail(name, Failure::Silent);
@@ -160,7 +160,7 @@ async fn sigterm_ends_within_ten_seconds_whatever_hangs() {
     }
 }
 
-/// A host at which connections are neither taken nor refused: its backlog is full.
+/// A host that neither accepts nor refuses connections, because its listen backlog is full.
 struct FullHost {
     _listener: TcpListener,
     _waiting: Vec<TcpStream>,
@@ -183,7 +183,7 @@ impl FullHost {
     }
 }
 
-/// Connections to `address` whose first packet was not answered, as the kernel lists them.
+/// Number of connections to `address` in state SYN_SENT (`02` in the kernel's table).
 fn unanswered_connects(address: SocketAddr) -> usize {
     let SocketAddr::V4(address) = address else { panic!("{address} is not an IPv4 address") };
     let remote = format!("{:08X}:{:04X}", u32::from_le_bytes(address.ip().octets()), address.port());
@@ -193,7 +193,7 @@ fn unanswered_connects(address: SocketAddr) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sigterm_ends_within_ten_seconds_while_a_connect_and_a_policy_hang() {
+async fn sigterm_stops_the_service_within_ten_seconds_while_a_connect_and_an_mta_sts_request_hang() {
     let outside = Outside::new();
     let full_address = outside.new_address();
     outside.dns.mx("full.example", 10, "mx.full.example").a("mx.full.example", full_address);

@@ -55,7 +55,7 @@ async fn a_silent_peer_is_given_up_and_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_connections_are_short_a_silent_host_is_given_up_early_and_the_record_says_so() {
+async fn while_connections_are_scarce_a_silent_host_is_given_up_early_and_the_record_says_so() {
     let outside = Outside::new();
     let silent = outside.host("mx.silent.example", Script::new().on(Stage::Banner, Answer::stall()));
     let IpAddr::V4(address) = silent.address().ip() else { panic!("all peers are IPv4") };
@@ -74,7 +74,7 @@ async fn while_connections_are_short_a_silent_host_is_given_up_early_and_the_rec
     for n in 0..3 {
         ids.push(world.accepted_id(&to(&format!("ann@silent-{n}.example"))).await);
     }
-    // While the last host is tried, no other host waits for the connection: it keeps the usual five minutes.
+    // While the last host is tried, no other host waits for the connection, so this one gets the usual five minutes.
     let early = eventually(async || {
         let mut early = Vec::new();
         for id in &ids {
@@ -93,7 +93,7 @@ async fn while_connections_are_short_a_silent_host_is_given_up_early_and_the_rec
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_handshake_that_is_given_up_early_is_not_followed_by_plain_text() {
+async fn a_tls_handshake_that_is_given_up_early_is_not_followed_by_plain_text() {
     let outside = Outside::new();
     let slow = outside.host("mx.slow.example", Script::new().with_tls(PeerTls::Stall));
     let domains = publish_domains(&outside, &slow, "slow", 3);
@@ -161,7 +161,7 @@ async fn hosts_that_hang_in_the_middle_of_a_message_hold_up_no_healthy_mail(engi
     at_recipient.wait_until(|record| record.connections.len() >= 5).await;
     let begun = Instant::now();
     world.accepted(&to_all(&new)).await;
-    // The time limits for a hanging host are minutes for RCPT, DATA and the end of a message.
+    // A hanging host gets minutes to reply to RCPT, DATA or the end of a message: mail that waits for it is late.
     healthy.wait_until(|record| record.messages.len() >= new.len()).await;
     eprintln!("{engine:?}: all healthy mail after {:?}", begun.elapsed());
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());

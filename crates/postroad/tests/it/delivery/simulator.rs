@@ -1,4 +1,4 @@
-//! Simulator recipients: each ends as the documentation says, through the real pipeline.
+//! Simulator recipients: mail to each ends as the documentation says, through the real pipeline.
 
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,9 @@ fn statuses_and_classes(deliveries: &[Value]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-both_engines!(recipients_end_as_documented);
+both_engines!(mail_to_each_simulator_recipient_ends_as_documented);
 
-async fn recipients_end_as_documented(world: World) {
+async fn mail_to_each_simulator_recipient_ends_as_documented(world: World) {
     let final_cases = [
         ("delivered", "Sent", "Sent"),
         ("defer", "Sent", "SoftFail/policy SoftFail/policy Sent"),
@@ -56,8 +56,9 @@ async fn recipients_end_as_documented(world: World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_simulated_bounce_suppresses_nobody() {
+async fn a_refusal_by_the_simulator_suppresses_no_recipient() {
     let world = World::start(Engine::Sqlite);
+    // A suppressed recipient would hold the second message.
     for _ in 0..2 {
         let id = world.accepted_id(&to("missing@sim.postroad.test")).await;
         let deliveries = world.until_status(id, "HardFail").await;
@@ -68,7 +69,7 @@ async fn a_simulated_bounce_suppresses_nobody() {
 
 /// Texts such as `httphttp…` were once searched for links in quadratic time, on the threads that serve everybody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn long_texts_of_half_links_to_the_simulator_delay_nobody() {
+async fn long_texts_of_incomplete_urls_to_the_simulator_delay_no_other_mail() {
     let mut world = World::start(Engine::Sqlite);
     for text in ["http".repeat(200_000), "http://a/o/".repeat(70_000)] {
         for recipient in ["open@sim.postroad.test", "click@sim.postroad.test"] {

@@ -24,7 +24,7 @@ struct SmartHost {
 }
 
 impl SmartHost {
-    /// `tls` is the setting; the password is always set.
+    /// `tls` is the setting `delivery.smarthost_tls`; a password is always set.
     fn start(tls: &str, script: Script, trusted: Option<&TestCertificate>) -> Self {
         let outside = Outside::new();
         let peer = outside.host(HOST, script);
@@ -143,7 +143,7 @@ async fn no_password_is_sent_without_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_password_is_temporary() {
+async fn a_refused_password_defers_the_message() {
     let certificate = TestCertificate::for_names(&[HOST]);
     let refusal = Answer::reply("535 5.7.8 Authentication credentials invalid");
     let script =
@@ -175,7 +175,7 @@ async fn a_password_needs_no_tls_on_the_same_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_smart_host_that_signs_gets_mail_unsigned() {
+async fn mail_to_a_smart_host_is_signed_unless_dkim_is_turned_off() {
     for (dkim, signatures) in [("true", 1), ("false", 0)] {
         let outside = Outside::new();
         let peer = outside.host(HOST, Script::new());
@@ -192,7 +192,7 @@ async fn a_smart_host_that_signs_gets_mail_unsigned() {
 
 /// Sends `count` messages through a slow smart host; returns the highest number of connections at once, and the time
 /// from the first message to the last.
-async fn most_connections(count: usize, envs: &[(&str, &str)]) -> (usize, Duration) {
+async fn send_through_slow_smart_host(count: usize, envs: &[(&str, &str)]) -> (usize, Duration) {
     let outside = Outside::new();
     let slow = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(50));
     let peer = outside.host(HOST, Script::new().on(Stage::Message, slow));
@@ -216,8 +216,8 @@ async fn most_connections(count: usize, envs: &[(&str, &str)]) -> (usize, Durati
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_smart_host_gets_twenty_connections_and_no_rate() {
-    let (peak, time) = most_connections(400, &[]).await;
+async fn a_smart_host_gets_twenty_connections_and_no_rate_limit_by_default() {
+    let (peak, time) = send_through_slow_smart_host(400, &[]).await;
     assert!((15..=20).contains(&peak), "{peak}");
     // The rule for the provider would allow one message a second.
     assert!(time < Duration::from_mins(1), "{time:?}");
@@ -227,7 +227,7 @@ async fn a_smart_host_gets_twenty_connections_and_no_rate() {
 async fn a_smart_host_has_limits_of_its_own() {
     let envs =
         [("POSTROAD_DELIVERY_SMARTHOST_CONNECTIONS", "3"), ("POSTROAD_DELIVERY_SMARTHOST_RATE", "20/s")];
-    let (peak, time) = most_connections(61, &envs).await;
+    let (peak, time) = send_through_slow_smart_host(61, &envs).await;
     assert!((2..=3).contains(&peak), "{peak}");
     // Without the rate, three connections with 50 ms for each message would need one second.
     assert!(time >= Duration::from_millis(1_900), "20 a second: {time:?}");

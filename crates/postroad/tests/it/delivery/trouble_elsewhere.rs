@@ -16,13 +16,13 @@ use crate::world::{Engine, SEND, World, both_engines, good_but, is_optimised_bui
 struct Trouble {
     silent_hosts: usize,
     dead_domains: usize,
-    /// Domains whose name servers answer late, and as many whose name servers answer with an error.
+    /// Domains whose name servers answer late; as many again have name servers that answer with an error.
     slow_domains: usize,
     dead_webhooks: usize,
 }
 
 impl Trouble {
-    /// Five times as much in an optimised build. A debug build would need minutes only to accept that much mail.
+    /// Five times as much in an optimised build; a debug build would need minutes just to accept that much mail.
     fn of_this_build() -> Self {
         let factor = if is_optimised_build() { 5 } else { 1 };
         Self {
@@ -38,8 +38,8 @@ const SLOW_DNS_ANSWER: Duration = Duration::from_secs(3);
 /// Number of messages to known domains; as many go to new domains.
 const HEALTHY_MESSAGES: usize = 200;
 const KNOWN_DOMAINS: usize = 20;
-/// Memory that the service may use in addition during the trouble. Enough for a debug build too, which needs more than a
-/// release build.
+/// Memory that the service may use in addition during the trouble. Enough for a debug build too, which needs more than
+/// a release build.
 const MORE_MEMORY_KB_MAX: u64 = 400 << 10;
 
 /// Maximum p99 latency, for known and for new domains. A debug build, which shares two cores with other tests, may be
@@ -51,7 +51,7 @@ fn p99_max() -> [Duration; 2] {
 /// Time in which all healthy mail has to arrive, however busy the machine is.
 const ARRIVAL_MAX: Duration = Duration::from_mins(1);
 
-/// The engines are tested one after the other: each has the machine's time to itself.
+/// The store engines are tested one after the other, so that neither test slows the other.
 static ENGINE_LOCK: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// Sends one message to each of `domains`, 50 in a request, from two servers in turn.
@@ -122,9 +122,9 @@ fn p99(sorted: &[Duration]) -> Duration {
     sorted[(sorted.len() * 99 / 100).min(sorted.len() - 1)]
 }
 
-both_engines!(silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail);
+both_engines!(silent_hosts_dead_domains_and_dead_webhooks_delay_no_healthy_mail);
 
-async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(engine: Engine) {
+async fn silent_hosts_dead_domains_and_dead_webhooks_delay_no_healthy_mail(engine: Engine) {
     let _guard = ENGINE_LOCK.lock().await;
     let trouble = Trouble::of_this_build();
     let outside = Outside::new();

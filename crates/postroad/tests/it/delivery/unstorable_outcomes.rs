@@ -14,7 +14,7 @@ use crate::outage::limit_file_size;
 use crate::world::{Engine, World, good_but};
 
 const MESSAGES: usize = 200;
-/// Messages that the two connections may be sending when the store goes away.
+/// Maximum number of messages that the two connections may be sending when the store goes away.
 const SENDING_AT_THE_CUT_MAX: usize = 6;
 const PROVIDERS_FILE: &str =
     "[slow]\nmx = [\"slow.example\"]\nconnections_max = 2\nconnections_per_minute = 6000\n";
@@ -42,7 +42,7 @@ fn count_received(peer: &SmtpPeer) -> usize {
 
 /// Asserts that the peer gets almost nothing more after the store went away.
 async fn assert_delivery_stops(peer: &SmtpPeer, at_the_cut: usize) {
-    // The absence of messages cannot be observed, so wait for a time in which dozens would come.
+    // The absence of messages cannot be observed, so the test waits for a time in which dozens would come.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     let after = count_received(peer);
     assert!(after <= at_the_cut + SENDING_AT_THE_CUT_MAX, "{} came without a store", after - at_the_cut);
@@ -58,7 +58,7 @@ async fn assert_each_once(world: &World, peer: &SmtpPeer, ids: &[i64]) {
     let mut recipients = peer.look(|record| {
         record.messages.iter().flat_map(|message| message.rcpt_to.clone()).collect::<Vec<_>>()
     });
-    assert_eq!(recipients.len(), MESSAGES, "nothing came twice");
+    assert_eq!(recipients.len(), MESSAGES, "no message arrived twice");
     recipients.sort_unstable();
     recipients.dedup();
     assert_eq!(recipients.len(), MESSAGES);

@@ -16,11 +16,11 @@ fn in_millis(millis: u64) -> String {
 }
 
 both_engines!(
-    nothing_is_sent_after_it_expires,
+    no_message_is_sent_after_it_expires,
     a_message_that_expires_while_it_waits_is_not_attempted,
     expiry_is_recorded_in_time_whatever_a_message_waits_for,
-    expiry_is_recorded_while_the_server_is_suspended_or_slow,
-    a_message_expires_while_its_receiver_takes_its_time,
+    expiry_is_recorded_while_the_server_is_suspended_or_its_send_rate_is_used_up,
+    a_message_expires_while_its_receiver_delays_a_reply,
     a_scheduled_message_becomes_pending_when_it_is_due,
     mail_accepted_while_the_clock_was_a_day_ahead_leaves_after_a_restart,
     undeliverable_messages_are_given_up,
@@ -28,7 +28,7 @@ both_engines!(
     scheduled_mail_leaves_when_it_is_due
 );
 
-async fn nothing_is_sent_after_it_expires(engine: Engine) {
+async fn no_message_is_sent_after_it_expires(engine: Engine) {
     let outside = Outside::new();
     let deferral = Answer::reply("451 4.3.0 Not now");
     let peer = outside.site("later.example", Script::new().on(Stage::MailFrom, deferral));
@@ -81,7 +81,7 @@ async fn expiry_is_recorded_in_time_whatever_a_message_waits_for(engine: Engine)
     outside.dns.mx("down.example", 10, "mx.down.example");
     outside.dns.a("mx.down.example", outside.new_address());
     let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
-    // A site that is backed off, a suspended domain, and messages that the engine has not claimed.
+    // Three messages wait: for a site that is backed off, for a suspended domain, and unclaimed in the store.
     let failing = world.accepted_id(&to("ann@down.example")).await;
     world.until_status(failing, "SoftFail").await;
     world.queue(&["suspend", "domain:gated.example", "--reason", "so that it waits"]);
@@ -106,7 +106,7 @@ async fn expiry_is_recorded_in_time_whatever_a_message_waits_for(engine: Engine)
     assert_eq!(data["attempt"], Value::Null, "{data}");
 }
 
-async fn expiry_is_recorded_while_the_server_is_suspended_or_slow(engine: Engine) {
+async fn expiry_is_recorded_while_the_server_is_suspended_or_its_send_rate_is_used_up(engine: Engine) {
     let outside = Outside::new();
     let peer = outside.site("shop.example", Script::new());
     let world = outside.start(engine, &[]);
@@ -136,7 +136,7 @@ async fn expiry_is_recorded_while_the_server_is_suspended_or_slow(engine: Engine
     assert_eq!(peer.messages().len(), 1);
 }
 
-async fn a_message_expires_while_its_receiver_takes_its_time(engine: Engine) {
+async fn a_message_expires_while_its_receiver_delays_a_reply(engine: Engine) {
     let outside = Outside::new();
     let late = |reply| Answer::reply(reply).after(Duration::from_mins(1));
     let peers = [

@@ -1,4 +1,4 @@
-//! Automatic checks of domains.
+//! Automatic checks of domains' DNS records.
 
 use std::time::Duration;
 
@@ -38,9 +38,9 @@ impl World {
     }
 }
 
-both_engines!(records_that_come_and_go_are_seen_without_a_call);
+both_engines!(dns_records_that_come_and_go_are_seen_without_a_call);
 
-async fn records_that_come_and_go_are_seen_without_a_call(engine: Engine) {
+async fn dns_records_that_come_and_go_are_seen_without_a_call(engine: Engine) {
     let (world, dns) = start_with(engine, &SHORT_INTERVALS);
     let catcher = WebhookCatcher::start();
     world.webhooks("create", &json!({"url": catcher.url("/in")})).await;
@@ -60,7 +60,7 @@ async fn records_that_come_and_go_are_seen_without_a_call(engine: Engine) {
     let (_, mail_from) = world.send_from("hello@shop.example", "bob@example.net").await;
     assert!(mail_from.ends_with("@rp.shop.example"), "{mail_from}");
 
-    // Name servers that fail are seen, and change nothing.
+    // Failures of name servers show in the status of the records, and change nothing else.
     let names: Vec<&str> = created["records"]
         .as_array()
         .unwrap()
@@ -99,7 +99,7 @@ async fn records_that_come_and_go_are_seen_without_a_call(engine: Engine) {
 
 /// The number of DNS queries for the DKIM record shows how many nodes checked it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_one_of_two_nodes_checks_a_domain() {
+async fn only_one_of_two_nodes_checks_a_due_domain() {
     let (dns, database) = (DnsServer::start(), Database::create());
     dns.a("postroad.localhost", [127, 0, 0, 1]);
     let server = dns.address().to_string();
@@ -117,7 +117,7 @@ async fn only_one_of_two_nodes_checks_a_domain() {
     let by_hand = one.domains("create", &json!({"name": "byhand.example"})).await;
     publish(&dns, &by_hand);
     one.domains("verify", &json!({"name": "byhand.example"})).await;
-    let questions = dns.questions(&key_record(&by_hand), RecordType::TXT);
+    let questions_per_check = dns.questions(&key_record(&by_hand), RecordType::TXT);
     let mut names = Vec::new();
     for number in 0..8 {
         let name = format!("shop{number}.example");
@@ -127,12 +127,12 @@ async fn only_one_of_two_nodes_checks_a_domain() {
     }
     for (name, record) in &names {
         one.until_stored_domain(name, |domain| domain["verified"] == true).await;
-        assert_eq!(dns.questions(record, RecordType::TXT), questions, "{record}");
+        assert_eq!(dns.questions(record, RecordType::TXT), questions_per_check, "{record}");
     }
-    // Both nodes have looked for due domains by then, and the domains are not due again for an hour.
+    // After this pause, both nodes have looked for due domains; the domains are not due again for an hour.
     tokio::time::sleep(pause + Duration::from_secs(1)).await;
     for (_, record) in &names {
         let logs = [&one, &other].map(|world| world.daemon.stderr_text());
-        assert_eq!(dns.questions(record, RecordType::TXT), questions, "{record} {logs:#?}");
+        assert_eq!(dns.questions(record, RecordType::TXT), questions_per_check, "{record} {logs:#?}");
     }
 }

@@ -17,7 +17,7 @@ async fn names(world: &World, key: Key<'_>, body: &Value) -> Vec<String> {
 both_engines!(
     an_account_manages_its_domains_and_those_of_its_servers,
     the_operator_names_the_account_of_a_domain,
-    keys_of_others_see_and_change_no_domain
+    keys_of_another_account_or_server_see_and_change_no_domain
 );
 
 async fn an_account_manages_its_domains_and_those_of_its_servers(engine: Engine) {
@@ -110,7 +110,7 @@ async fn the_operator_names_the_account_of_a_domain(engine: Engine) {
     call_ok(&world, operator, "domains/delete", &json!({"name": "acme.example", "account": acme.id})).await;
 }
 
-async fn keys_of_others_see_and_change_no_domain(engine: Engine) {
+async fn keys_of_another_account_or_server_see_and_change_no_domain(engine: Engine) {
     let (world, _dns) = start(engine);
     let (acme, rival) = (create_customer(&world, "acme").await, create_customer(&world, "rival").await);
     let account_key = (ACCOUNT, acme.key.as_str());

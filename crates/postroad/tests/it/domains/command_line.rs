@@ -1,4 +1,4 @@
-//! `postroad admin domain …`.
+//! The commands of `postroad admin domain`.
 
 use postroad_testkit::{DnsServer, eventually};
 use serde_json::json;
@@ -8,9 +8,9 @@ use crate::world::{Engine, World, both_engines};
 
 both_engines!(
     domains_are_managed_on_the_command_line,
-    records_lead_to_the_name_that_the_operator_sets,
+    records_point_to_the_host_name_that_the_operator_sets,
     changes_by_a_command_without_a_running_server_are_reported_by_the_next_server,
-    records_are_printed_as_a_zone_file_that_verifies_them
+    records_are_printed_as_a_zone_file_and_verify_once_it_is_published
 );
 
 async fn domains_are_managed_on_the_command_line(engine: Engine) {
@@ -43,8 +43,8 @@ async fn domains_are_managed_on_the_command_line(engine: Engine) {
     assert_eq!(world.admin(&["domain", "records", "shop.example"])["server"], "dev");
 }
 
-// Customers' records lead to the installation's name, which need not be that of the node.
-async fn records_lead_to_the_name_that_the_operator_sets(engine: Engine) {
+// Customers' records point to the installation's host name, which can differ from the host name of the node.
+async fn records_point_to_the_host_name_that_the_operator_sets(engine: Engine) {
     let (world, dns) = start(engine);
     dns.a("mail.example", [192, 0, 2, 7]);
     let value = |domain: &serde_json::Value, purpose: &str| {
@@ -82,7 +82,7 @@ async fn changes_by_a_command_without_a_running_server_are_reported_by_the_next_
     assert_eq!(event["data"]["domain"]["name"], "shop.example");
 }
 
-async fn records_are_printed_as_a_zone_file_that_verifies_them(engine: Engine) {
+async fn records_are_printed_as_a_zone_file_and_verify_once_it_is_published(engine: Engine) {
     let dns = DnsServer::start();
     dns.a("post.example", [192, 0, 2, 1]);
     let server = dns.address().to_string();

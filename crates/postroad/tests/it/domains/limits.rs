@@ -11,9 +11,9 @@ use crate::world::{Engine, World, both_engines};
 
 both_engines!(
     a_server_has_no_more_domains_than_the_operator_allows,
-    the_limit_holds_for_calls_at_the_same_moment,
+    concurrent_calls_create_no_more_domains_than_the_limit,
     an_accounts_checks_leave_room_for_other_accounts,
-    a_check_reports_when_the_next_one_runs
+    a_check_reports_when_the_next_check_runs
 );
 
 async fn a_server_has_no_more_domains_than_the_operator_allows(engine: Engine) {
@@ -31,7 +31,7 @@ async fn a_server_has_no_more_domains_than_the_operator_allows(engine: Engine) {
     world.domains("create", &json!({"name": "two.example"})).await;
 }
 
-async fn the_limit_holds_for_calls_at_the_same_moment(engine: Engine) {
+async fn concurrent_calls_create_no_more_domains_than_the_limit(engine: Engine) {
     let world = World::start_with(engine, &[("POSTROAD_DOMAINS_PER_SERVER", "2")]);
     let create = async |number: usize| {
         world.call("/api/v1/domains/create", &json!({"name": format!("d{number}.example")})).await
@@ -75,7 +75,7 @@ async fn an_accounts_checks_leave_room_for_other_accounts(engine: Engine) {
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
-async fn a_check_reports_when_the_next_one_runs(engine: Engine) {
+async fn a_check_reports_when_the_next_check_runs(engine: Engine) {
     let (world, _dns) = start(engine);
     world.domains("create", &json!({"name": "one.example"})).await;
     for _ in 0..2 {

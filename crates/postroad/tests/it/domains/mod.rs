@@ -1,4 +1,4 @@
-//! Domains from outside: records in a real DNS, the HTTP port, the command line, and the mail that goes out.
+//! Domains from outside: records in a real DNS, the HTTP API, the command line, and outgoing mail.
 
 mod automatic_checks;
 mod by_account;

@@ -17,10 +17,11 @@ const OUR_IPS: &str = "ip4:127.0.0.1 ip6:::1";
 struct Zone<'a> {
     dns: &'a DnsServer,
     domain: String,
-    /// Name and value of the record of its key.
+    /// Name of its DKIM record.
     key_name: String,
+    /// Value of its DKIM record.
     key: String,
-    /// The key of another domain.
+    /// Value of the DKIM record of another domain.
     other_key: &'a str,
 }
 
@@ -155,7 +156,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 let costs: Vec<String> = names.iter().take(4).map(|name| format!("{name} (1)")).collect();
                 Some(format!(
                     "Your SPF needs 11 lookups; 10 are allowed. These terms cost most: {}. Remove those that no longer \
-                     send for you. Until then this record works for mail from here: v=spf1 {OUR_IPS} {} -all",
+                     send for you. Until then this record works for mail from this service: v=spf1 {OUR_IPS} {} -all",
                     costs.join(", "),
                     names.join(" ")
                 ))
@@ -500,7 +501,7 @@ async fn check(world: &World, dns: &DnsServer, other_key: &str, scenario: Scenar
         if is_expected {
             Ok(())
         } else {
-            Err(format!("{}: {hint:?} is wanted, and {seen}", scenario.entered))
+            Err(format!("{}: {hint:?} is wanted, but the record is {seen}", scenario.entered))
         }
     })
     .await;

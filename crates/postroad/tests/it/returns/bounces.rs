@@ -25,7 +25,7 @@ async fn a_bounce_is_recorded_within_a_second(world: World) {
         let text = notification(&sent.recipient, "failed", "5.1.1", "550 5.1.1 User unknown");
         let start = Instant::now();
         assert_eq!(mail_back(&world, &sent.return_path, &text).await, OK);
-        // The 250 came after the change: no waiting.
+        // The reply 250 comes after the change is stored, so the test need not wait.
         assert_eq!(world.expanded(sent.id).await["status"]["status"], "Bounced");
         times.push(start.elapsed());
     }
@@ -54,7 +54,7 @@ async fn a_bounce_changes_the_status_and_shows_the_reason(world: World) {
     let next = world.accepted_id(&good_but(json!({"to": [sent.recipient]}))).await;
     let held = world.until_status(next, "Held").await;
     assert!(held[0]["details"].as_str().unwrap().contains("hard_bounce"), "{held:?}");
-    // The same again, as after a lost reply.
+    // The same bounce again, as after a lost reply.
     assert_eq!(mail_back(&world, &sent.return_path, &text).await, OK);
     assert_eq!(world.deliveries(sent.id).await.as_array().unwrap().len(), 2);
 

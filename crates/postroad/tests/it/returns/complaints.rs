@@ -1,4 +1,4 @@
-//! Complaints: the status stays, the address is suppressed.
+//! Complaints: the message keeps its status, and its recipient is suppressed.
 
 use postroad_model::EventKind;
 use serde_json::json;
@@ -15,9 +15,9 @@ fn complaint(recipient: &str) -> String {
     )
 }
 
-both_engines!(a_complaint_suppresses_and_the_next_message_is_held);
+both_engines!(a_complaint_suppresses_the_recipient_and_the_next_message_is_held);
 
-async fn a_complaint_suppresses_and_the_next_message_is_held(world: World) {
+async fn a_complaint_suppresses_the_recipient_and_the_next_message_is_held(world: World) {
     let mut world = world;
     let sent = send_and_catch(&world, "angry@example.com").await;
     for _ in 0..2 {

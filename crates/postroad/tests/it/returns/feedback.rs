@@ -69,15 +69,15 @@ fn with_wrong_message_id(raw: &str) -> String {
 }
 
 both_engines!(
-    a_report_in_each_receivers_form_suppresses_only_its_recipient,
-    a_generated_message_id_suppresses_the_recipient_if_there_was_only_one,
+    a_report_in_the_form_of_each_receiver_suppresses_only_its_recipient,
+    a_complaint_with_only_a_generated_message_id_counts_if_there_was_only_one_recipient,
     forged_complaints_suppress_nobody,
     other_mail_is_refused_at_an_address_for_complaints
 );
 
-async fn a_report_in_each_receivers_form_suppresses_only_its_recipient(world: World) {
+async fn a_report_in_the_form_of_each_receiver_suppresses_only_its_recipient(world: World) {
     let mut messages = Vec::new();
-    for name in ["yahoo", "microsoft", "comcast", "path", "alias"] {
+    for name in ["yahoo", "microsoft", "comcast", "path", "no-complaint"] {
         messages.push(send_and_read(&world, &format!("{name}@example.com")).await);
     }
     let host = host(&messages[0]).to_owned();
@@ -100,7 +100,7 @@ async fn a_report_in_each_receivers_form_suppresses_only_its_recipient(world: Wo
 }
 
 // Some receivers keep only the headers that every message has, so the Message-ID is all that identifies the message.
-async fn a_generated_message_id_suppresses_the_recipient_if_there_was_only_one(world: World) {
+async fn a_complaint_with_only_a_generated_message_id_counts_if_there_was_only_one_recipient(world: World) {
     let host = host(&send_and_read(&world, "first@example.com").await).to_owned();
     let fbl = format!("fbl@{host}");
     let without_id =
@@ -170,7 +170,7 @@ async fn forged_complaints_suppress_nobody(world: World) {
         format!("Return-Path: <{wrong_path}>\r\n{unidentified}"),
         format!("X-Postroad-Id: {id}x\r\n{unidentified}"),
         format!("X-Postroad-Id: {}\r\n{unidentified}", "x".repeat(900)),
-        // The identifier counts in the header of the enclosed message, not in what it quotes.
+        // The identifier counts only in the headers of the enclosed message, not in its body.
         format!("{head}\r\n\r\nX-Postroad-Id: {id}\r\n{body}"),
     ] {
         assert_eq!(report(&world, &fbl, &yahoo(&original, &wrong_path, address)).await, FOREIGN_REPORT_REPLY);
@@ -207,7 +207,8 @@ async fn configured_addresses_take_complaints(engine: Engine) {
     let envs = [("POSTROAD_FEEDBACK_ADDRESSES", "loops@company.example, abuse@company.example")];
     let world = World::start_with(engine, &envs);
     let message = send_and_read(&world, "jo@example.com").await;
-    // Neither a machine-readable part nor Microsoft's header: a message that a feedback loop encloses is a complaint.
+    // The mail has neither a machine-readable part nor Microsoft's header. At the address of a feedback loop, the
+    // enclosed message makes it a complaint.
     let text = format!(
         "From: loop@isp.example\r\nSubject: A message\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\
          Content-Type: message/rfc822\r\n\r\n{}\r\n--b--\r\n",
@@ -220,6 +221,6 @@ async fn configured_addresses_take_complaints(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_of_the_configuration_takes_complaints() {
+async fn complaints_to_a_configured_address_take_effect() {
     configured_addresses_take_complaints(Engine::Sqlite).await;
 }

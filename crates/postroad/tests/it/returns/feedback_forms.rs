@@ -47,7 +47,7 @@ pub(super) fn comcast(original: &str, recipient: &str) -> String {
     )
 }
 
-/// RFC 5965 2: the headers alone are enough.
+/// A report that encloses only the message's headers, which RFC 5965 2 allows.
 pub(super) fn headers_of(original: &str) -> String {
     let headers = original.split("\r\n\r\n").next().unwrap_or_default();
     format!(

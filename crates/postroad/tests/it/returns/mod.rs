@@ -1,4 +1,4 @@
-//! Bounce listener of the real binary, with realistic mail.
+//! Mail to the bounce listener of the real binary: bounces, complaints, reports, and letters to the operator.
 
 mod bounces;
 mod complaints;
@@ -24,7 +24,7 @@ pub(crate) struct SentMessage {
     pub(crate) return_path: String,
 }
 
-/// Sends a message and waits until it is in the inbox.
+/// Sends a message and waits until it is in the dev inbox.
 pub(crate) async fn send_and_catch(world: &World, recipient: &str) -> SentMessage {
     let id = world.accepted_id(&good_but(json!({"to": [recipient]}))).await;
     world.until_status(id, "Sent").await;
@@ -44,7 +44,7 @@ pub(crate) async fn mail_back(world: &World, return_path: &str, text: &str) -> S
     client.deliver("", &[return_path], text).await
 }
 
-/// A status notification about one recipient.
+/// A delivery status notification (RFC 3464) about one recipient.
 pub(crate) fn notification(recipient: &str, action: &str, status: &str, diagnostic: &str) -> String {
     format!(
         "From: MAILER-DAEMON@mx.example.net\r\nSubject: Your mail\r\nMessage-ID: <{status}-{action}@mx.example.net>\r\n\

@@ -1,4 +1,4 @@
-//! Mail to `postmaster@` and `abuse@` of the host reaches the operator.
+//! Mail to `postmaster@` and `abuse@` at the service's host name reaches the operator.
 
 use postroad_testkit::SmtpClient;
 use serde_json::json;
@@ -80,13 +80,13 @@ async fn complaints_to_abuse_take_effect_and_letters_about_mail_are_forwarded(en
     assert_eq!(send_letter(&world, "abuse@postroad.localhost", &complaint).await, "250 2.0.0 OK");
     let next = world.accepted_id(&good_but(json!({"to": ["angry@example.com"]}))).await;
     world.until_status(next, "Held").await;
-    let headers_of_each: Vec<usize> =
+    let delivered_to_counts: Vec<usize> =
         mailbox(&world).await.iter().map(|(_, raw)| raw.matches("Delivered-To: ").count()).collect();
-    assert_eq!(headers_of_each, [1, 1], "the letter and the foreign report");
+    assert_eq!(delivered_to_counts, [1, 1], "the letter and the foreign report");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_letters_is_slowed_down() {
+async fn the_sixty_first_letter_in_a_row_is_refused_temporarily() {
     let world = start_with_operator(Engine::Sqlite);
     let mut client = SmtpClient::connect(bounce_listener(&world)).await;
     let mut replies = Vec::new();

@@ -1,4 +1,4 @@
-//! Full disk and dead database: temporary refusal, nothing half-written, and the retried bounce is accepted.
+//! Bounces on a full disk or without a database: a temporary refusal, and the retried bounce is accepted.
 
 use postroad_testkit::eventually;
 use postroad_testkit::postgres::{Database, PgProxy};

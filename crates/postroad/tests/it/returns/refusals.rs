@@ -7,28 +7,32 @@ use crate::world::{World, both_engines};
 
 const REFUSED: &str = "550 5.7.1 Relay access denied: no mail is accepted for this address";
 
-/// The return path with another letter at position `at`.
-fn with_changed_letter(return_path: &str, at: usize) -> String {
+/// The return path with another character at position `at`.
+fn with_changed_character(return_path: &str, at: usize) -> String {
     let mut bytes = return_path.as_bytes().to_vec();
     bytes[at] = if bytes[at].eq_ignore_ascii_case(&b'a') { b'b' } else { b'a' };
     String::from_utf8(bytes).unwrap()
 }
 
-both_engines!(one_changed_character_of_the_mac_is_refused, nothing_is_relayed, there_is_tls_but_no_auth);
+both_engines!(
+    a_return_path_with_one_changed_character_is_refused,
+    nothing_is_relayed,
+    the_bounce_listener_offers_starttls_but_no_auth
+);
 
-async fn one_changed_character_of_the_mac_is_refused(world: World) {
+async fn a_return_path_with_one_changed_character_is_refused(world: World) {
     let sent = send_and_catch(&world, "jo@example.com").await;
     let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
-    let local_part = sent.return_path.find('@').unwrap();
-    for at in [0, local_part - 16, local_part - 8, local_part - 1] {
+    let at_sign = sent.return_path.find('@').unwrap();
+    for at in [0, at_sign - 16, at_sign - 8, at_sign - 1] {
         assert_eq!(
-            mail_back(&world, &with_changed_letter(&sent.return_path, at), &text).await,
+            mail_back(&world, &with_changed_character(&sent.return_path, at), &text).await,
             REFUSED,
             "{at}"
         );
     }
     assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");
-    // Relays change letter case.
+    // Relays may change the letter case of an address.
     let uppercase = sent.return_path.to_ascii_uppercase();
     assert_eq!(mail_back(&world, &uppercase, &text).await, "250 2.0.0 OK");
     assert_eq!(world.expanded(sent.id).await["status"]["status"], "Bounced");
@@ -65,7 +69,7 @@ async fn nothing_is_relayed(world: World) {
             client.say("RSET").await;
         }
     }
-    // A return-path domain as customers have it, but of another domain than this message's sender.
+    // The domain looks like a customer's return-path domain, but does not belong to the domain that sent this message.
     let foreign = format!("{local_part}@{domain}.example.net");
     let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
     let refused = mail_back(&world, &foreign, &text).await;
@@ -77,7 +81,7 @@ async fn nothing_is_relayed(world: World) {
     assert_eq!(client.say("RCPT TO:<victim@example.net>").await, REFUSED);
 }
 
-async fn there_is_tls_but_no_auth(world: World) {
+async fn the_bounce_listener_offers_starttls_but_no_auth(world: World) {
     let sent = send_and_catch(&world, "jo@example.com").await;
     let mut client = SmtpClient::connect(bounce_listener(&world)).await;
     let greeting = client.say("EHLO mx.example.net").await;

@@ -49,9 +49,9 @@ fn tls_report(domain: &str) -> String {
 fn mail_with_report(file: &[u8]) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(file).unwrap();
-    let packed = BASE64_STANDARD.encode(encoder.finish().unwrap());
+    let base64_text = BASE64_STANDARD.encode(encoder.finish().unwrap());
     let lines: Vec<&str> =
-        packed.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        base64_text.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap()).collect();
     format!(
         "From: reports@isp.example\r\nSubject: Report\r\nContent-Type: application/gzip; name=report.gz\r\n\
          Content-Transfer-Encoding: base64\r\n\r\n{}\r\n",
@@ -66,7 +66,7 @@ async fn report_address(world: &World, local_part: &str) -> String {
 }
 
 both_engines!(
-    a_verified_domains_reports_are_summed_up_for_its_server,
+    reports_about_a_verified_domain_are_summed_up_for_its_server,
     reports_about_a_subdomain_are_counted_for_the_subdomain,
     reports_are_summed_up_by_domain,
     the_policies_of_a_domain_in_a_tls_report_are_added_up,
@@ -74,7 +74,7 @@ both_engines!(
     decompression_bombs_and_reports_about_foreign_domains_are_refused
 );
 
-async fn a_verified_domains_reports_are_summed_up_for_its_server(world: World) {
+async fn reports_about_a_verified_domain_are_summed_up_for_its_server(world: World) {
     let to = report_address(&world, "dmarc-reports").await;
     for text in [
         dmarc_report("example.test", 1, 10, 2),
@@ -225,7 +225,7 @@ async fn decompression_bombs_and_reports_about_foreign_domains_are_refused(world
     assert_eq!(world.admin(&["reports"]), json!([]));
 }
 
-/// A report of `bytes` bytes, with rows that differ, so that it is not refused for its compression ratio.
+/// A report of about `bytes` bytes without an end. Its rows differ, so that its compression ratio is not refused.
 fn long_report(bytes: usize) -> String {
     let mut number = 1_u64;
     let row = || {
@@ -244,7 +244,7 @@ async fn a_report_of_twenty_mebibytes_is_refused_by_size() {
     assert_eq!(reply, "552 5.3.4 The report is too large");
 }
 
-/// Reading it for each of the ten recipients would unpack 80 MB, and only 64 MB are read from one network.
+/// Unpacking the 8 MB for each of the ten recipients would exceed the 64 MB that are unpacked for one network.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_report_to_many_recipients_is_read_once() {
     let world = World::start(Engine::Sqlite);
@@ -258,9 +258,9 @@ async fn a_report_to_many_recipients_is_read_once() {
     assert_eq!(world.admin(&["reports"])[0]["reports"], 1);
 }
 
-/// Thirty of these once took 3.8 GB of memory.
+/// Thirty of these reports once took 3.8 GB of memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn packed_reports_of_strangers_cost_little_memory_and_are_read_in_turn() {
+async fn compressed_reports_of_strangers_cost_little_memory_and_are_read_in_turn() {
     let world = World::start(Engine::Sqlite);
     let to = report_address(&world, "dmarc-reports").await;
     let large = mail_with_report(long_report(8 << 20).as_bytes());
@@ -268,7 +268,7 @@ async fn packed_reports_of_strangers_cost_little_memory_and_are_read_in_turn() {
     let sessions = (0..30).map(|_| mail_back(&world, &to, &large));
     let replies = futures_util::future::join_all(sessions).await;
     for reply in &replies {
-        // Damaged, because it never ends; or refused for now, because reports from this address used up their budget.
+        // Damaged, because the report has no end; or refused for now, because the network's budget is used up.
         assert!(reply.starts_with("554 5.6.0 ") || reply.starts_with("451 4.3.2 "), "{reply}");
     }
     assert!(replies.iter().any(|reply| reply.starts_with("451 ")), "the budget is used up: {replies:?}");

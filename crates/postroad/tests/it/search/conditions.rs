@@ -8,7 +8,7 @@ use crate::world::{World, both_engines, good_but};
 both_engines!(
     messages_are_found_by_every_condition,
     mistakes_in_a_search_are_reported_with_their_position,
-    another_servers_messages_are_not_found
+    messages_of_another_server_are_not_found
 );
 
 async fn messages_are_found_by_every_condition(world: World) {
@@ -131,7 +131,7 @@ async fn mistakes_in_a_search_are_reported_with_their_position(world: World) {
     }
 }
 
-async fn another_servers_messages_are_not_found(world: World) {
+async fn messages_of_another_server_are_not_found(world: World) {
     let id = world.accepted_id(&good_but(json!({}))).await;
     world.admin(&["account", "create", "other"]);
     world.admin(&["server", "create", "other", "--account", "other"]);

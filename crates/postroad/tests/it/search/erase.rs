@@ -47,7 +47,7 @@ pub(super) fn files_with(folder: &Path, text: &str) -> Vec<String> {
     found
 }
 
-/// A tag that names a person, as customers write them.
+/// A tag that contains the person's address, as some customers write tags.
 fn personal_tag() -> String {
     format!("user:{ADDRESS}")
 }
@@ -62,7 +62,7 @@ async fn until_tag_is_counted(world: &World, sent: u64) {
 
 both_engines!(
     a_person_is_erased_and_nobody_else,
-    a_text_is_kept_while_another_recipient_needs_it,
+    the_text_of_a_message_is_kept_while_another_recipient_needs_it,
     a_query_without_conditions_erases_nothing
 );
 
@@ -104,7 +104,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
     let kept_request = json!({"to": [longer], "subject": "Kept too", "idempotency_key": "kept"});
     let longer_id = id_of(&send(&world, kept_request.clone()).await, &longer);
     world.until_status(longer_id, "Sent").await;
-    // A suppression and a search do not leave the address in the database either.
+    // A suppression and a search must not leave the address in the database either.
     world.call("/api/v1/suppressions/add", &json!({"address": ADDRESS, "reason": "manual"})).await;
     world.call("/api/v1/messages/search", &query(&format!("to:{ADDRESS}"))).await;
     until_tag_is_counted(&world, 5).await;
@@ -123,11 +123,11 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
         (&json!(6), &json!(6)),
         "the longer address is not counted: {job}"
     );
-    // The answer is the same about an address that is nowhere.
+    // The job reports the same for an address that no data contains.
     let nobody = erase(&world, json!({"address": "nobody@nowhere.example"})).await;
     assert_eq!((&nobody["errors"], &nobody["note"]), (&json!([]), &job["note"]), "{nobody}");
     assert_ne!(nobody["note"], Value::Null);
-    // The idempotent answer about the longer address is unchanged.
+    // A repeated request about the longer address still gets the first answer.
     let same = send(&world, kept_request).await;
     assert_eq!(id_of(&same, &longer), longer_id, "{same}");
 
@@ -188,7 +188,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
     assert_eq!(removed["status"], "success", "{removed}");
 }
 
-async fn a_text_is_kept_while_another_recipient_needs_it(world: World) {
+async fn the_text_of_a_message_is_kept_while_another_recipient_needs_it(world: World) {
     let later = crate::scheduling::in_millis(7_200_000);
     let sent = send(&world, json!({"to": [ADDRESS, "bob@customer.example"], "send_at": later})).await;
     let (jane, bob) = (id_of(&sent, ADDRESS), id_of(&sent, "bob@customer.example"));

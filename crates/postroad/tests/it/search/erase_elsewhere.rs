@@ -14,11 +14,11 @@ use crate::world::{World, both_engines};
 
 both_engines!(
     every_spelling_of_an_address_is_erased,
-    returned_mail_of_all_recipients_is_erased,
+    returned_mail_that_names_the_person_is_erased_for_all_recipients,
     opens_clicks_and_answers_of_webhooks_and_batches_are_erased
 );
 
-/// Asserts that no row and no file contains one of the texts.
+/// Asserts that none of the texts is in a row of the PostgreSQL database, or in a file of the data folder on SQLite.
 fn assert_gone(world: &World, texts: &[&str]) {
     for text in texts {
         match world.database_text() {
@@ -54,7 +54,7 @@ async fn every_spelling_of_an_address_is_erased(world: World) {
     assert_gone(&world, &spellings);
 }
 
-async fn returned_mail_of_all_recipients_is_erased(world: World) {
+async fn returned_mail_that_names_the_person_is_erased_for_all_recipients(world: World) {
     let bob = "bob@customer.example";
     let sent = send(&world, json!({"to": [ADDRESS, bob], "subject": format!("For {ADDRESS}")})).await;
     for address in [ADDRESS, bob] {
@@ -93,7 +93,7 @@ async fn opens_clicks_and_answers_of_webhooks_and_batches_are_erased(world: Worl
     batch["idempotency_key"] = json!("a batch");
     let first = world.call(BATCH, &batch).await;
     assert_eq!(first["data"]["accepted"], 1, "{first}");
-    // The tracked message to this address is sent after the batch's message.
+    // Waits, so that the tracked message below is the newest in the inbox to this address.
     let id = first["data"]["results"][0]["messages"][ADDRESS]["id"].as_i64().expect("an id");
     world.until_status(id, "Sent").await;
     let link = "https://example.com/?customer=jane";
@@ -104,7 +104,7 @@ async fn opens_clicks_and_answers_of_webhooks_and_batches_are_erased(world: Worl
     until_activity(&world, mail.id, 1, 1).await;
     eventually(async || {
         let attempts = attempts().await;
-        // Both were accepted and delivered, and one was opened and clicked.
+        // Both messages were accepted and delivered, and one was opened and clicked.
         if attempts.matches(&answer).count() == 6 { Ok(()) } else { Err(attempts) }
     })
     .await;

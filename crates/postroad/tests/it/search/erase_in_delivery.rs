@@ -1,4 +1,4 @@
-//! messages/erase while a message is being sent: the job waits until that is over.
+//! messages/erase while a message is being sent: the job waits until the attempt is over.
 
 use std::time::Duration;
 

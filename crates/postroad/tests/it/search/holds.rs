@@ -41,13 +41,13 @@ pub(super) async fn wait_for_job(world: &World, id: &Value) -> Value {
 
 both_engines!(
     held_messages_are_released_and_cancelled_by_id,
-    a_query_releases_what_it_finds_except_suppressed_recipients,
+    a_query_releases_the_messages_it_finds_except_those_to_suppressed_recipients,
     a_job_goes_on_after_a_crash,
-    a_release_to_the_simulator_is_not_limited,
-    mistakes_and_foreign_jobs_are_refused
+    a_release_to_the_simulator_ignores_limits_and_suppressions,
+    invalid_requests_and_objects_of_another_server_are_refused
 );
 
-async fn a_release_to_the_simulator_is_not_limited(world: World) {
+async fn a_release_to_the_simulator_ignores_limits_and_suppressions(world: World) {
     let (_, key) = world.new_key(&["--hold"]);
     let to = "delivered@sim.postroad.test";
     let mut ids = Vec::new();
@@ -92,7 +92,7 @@ async fn held_messages_are_released_and_cancelled_by_id(world: World) {
     assert_eq!(world.call(RETRY, &json!({"id": ids[3]})).await["data"]["code"], "MessageNotQueued");
 }
 
-async fn a_query_releases_what_it_finds_except_suppressed_recipients(world: World) {
+async fn a_query_releases_the_messages_it_finds_except_those_to_suppressed_recipients(world: World) {
     let released = send_held(&world, 5, "yes").await;
     let kept = send_held(&world, 2, "no").await;
     world.call("/api/v1/suppressions/add", &json!({"address": "u0@example.com"})).await;
@@ -141,7 +141,7 @@ async fn a_job_goes_on_after_a_crash(world: World) {
     assert_eq!(cancelled.len(), 2_000);
 }
 
-async fn mistakes_and_foreign_jobs_are_refused(world: World) {
+async fn invalid_requests_and_objects_of_another_server_are_refused(world: World) {
     let ids = send_held(&world, 1, "x").await;
     for (request, pointer) in [
         (json!({}), "/id"),

@@ -23,8 +23,8 @@ async fn a_job_on_many_held_messages_shows_progress_and_delays_no_send(world: Wo
     let begun = Instant::now();
     let started = world.call("/api/v1/messages/cancel_hold", &json!({"query": "status:held"})).await;
     // Counting has its own time limit, so it may stop early.
-    let is_all = started["data"]["matched_all"] == true;
-    assert!(!is_all || started["data"]["matched"] == HELD_MESSAGES, "{started}");
+    let counted_all = started["data"]["matched_all"] == true;
+    assert!(!counted_all || started["data"]["matched"] == HELD_MESSAGES, "{started}");
     assert!(begun.elapsed() < Duration::from_secs(8), "the call waits for no message: {:?}", begun.elapsed());
     let started_at = Instant::now();
     let (mut progress, mut accept_times): (Vec<u64>, Vec<Duration>) = (Vec::new(), Vec::new());

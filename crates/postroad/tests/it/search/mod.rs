@@ -1,4 +1,4 @@
-//! messages/search, and changes of the messages it finds.
+//! messages/search, and the operations on messages that a search finds.
 
 mod conditions;
 mod erase;

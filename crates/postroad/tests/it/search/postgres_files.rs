@@ -37,7 +37,7 @@ async fn no_file_of_postgresql_contains_an_erased_address_after_a_full_vacuum() 
     }
     world.until_status(last, "Sent").await;
     world.call("/api/v1/suppressions/add", &json!({"address": ADDRESS})).await;
-    // The planner's statistics have samples of the columns.
+    // Puts samples of the columns, and thus the address, into the planner's statistics.
     run(&url, "ANALYZE");
     run(&url, "CHECKPOINT");
     let folder = cluster.data_dir();

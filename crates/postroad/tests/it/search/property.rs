@@ -41,7 +41,7 @@ const SENDERS: [&str; 2] = ["example.test", "second.example"];
 const TAGS: [&str; 3] = ["news", "news letter", "receipts"];
 const STATUSES: [&str; 4] = ["Held", "Scheduled", "Sent", "Bounced"];
 
-/// A message as the test knows it.
+/// A message with the values that the test sent.
 #[derive(Debug, Clone)]
 struct ExpectedMessage {
     id: i64,
@@ -139,7 +139,7 @@ fn random_text(random: &mut StdRng) -> String {
     if text.trim().is_empty() { "order".to_owned() } else { text }
 }
 
-/// One term of a query, and what it means.
+/// One term of a query, and whether a message fulfils it.
 fn random_term(random: &mut StdRng, times: &[String]) -> (String, Predicate) {
     let text = random_text(random);
     let lower = text.to_lowercase();
@@ -179,7 +179,7 @@ fn random_term(random: &mut StdRng, times: &[String]) -> (String, Predicate) {
     }
 }
 
-/// A condition in a separate field of the request.
+/// Adds a condition to the request, in a separate field; returns whether a message fulfils it.
 fn random_field(random: &mut StdRng, request: &mut Map<String, Value>) -> Predicate {
     match random.random_range(0..4) {
         0 => {
@@ -224,8 +224,8 @@ async fn a_search_finds_what_a_scan_finds(world: World) {
     assert!(hits > QUERIES / 4, "too few queries find something: {hits}, with seed {seed}");
 }
 
-/// Indexes the messages in small blocks, as the service does with many: the oldest blocks are merged, and the newest
-/// messages stay without an index.
+/// Indexes the messages in small blocks, as the service does with many messages: the oldest blocks are merged, and the
+/// newest messages stay without an index.
 async fn index_most(world: &mut World, newest: MessageId) {
     let later = ManualClock::at(SystemClock.now().plus(Duration::from_mins(20)));
     let store = world.stopped_store_at(later).await;
@@ -243,7 +243,7 @@ async fn index_most(world: &mut World, newest: MessageId) {
     world.restart();
 }
 
-/// Compares random queries; returns how many found something.
+/// Compares searches with scans for random queries; returns how many queries found something.
 async fn compare(
     world: &World,
     random: &mut StdRng,

@@ -10,9 +10,12 @@ use crate::world::{Engine, both_engines, good_but};
 
 const RETRY: &str = "/api/v1/messages/retry";
 
-both_engines!(messages_are_retried_by_id_by_list_and_by_query, scheduled_messages_wait_for_their_time);
+both_engines!(
+    messages_are_retried_by_id_by_list_and_by_query,
+    scheduled_messages_are_not_retried_before_their_time
+);
 
-async fn scheduled_messages_wait_for_their_time(engine: Engine) {
+async fn scheduled_messages_are_not_retried_before_their_time(engine: Engine) {
     let outside = Outside::new();
     let peer = outside.site("shop.example", Script::new());
     let world = outside.start(engine, &[]);
@@ -27,7 +30,7 @@ async fn scheduled_messages_wait_for_their_time(engine: Engine) {
     wait_for_job(&world, &started["data"]["job_id"]).await;
     assert_eq!(world.expanded(id).await["status"]["status"], "Scheduled");
     assert!(peer.messages().is_empty());
-    // The operator may have it sent at once.
+    // The operator can send it at once.
     world.queue(&["retry", &id.to_string()]);
     world.until_status(id, "Sent").await;
 }

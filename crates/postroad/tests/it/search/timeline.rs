@@ -55,15 +55,15 @@ pub(super) fn trace(world: &World, args: &[&str]) -> (bool, String, String) {
 }
 
 both_engines!(
-    a_timeline_shows_dns_conversations_and_waits,
+    a_timeline_shows_dns_answers_smtp_transcripts_and_waits,
     a_timeline_shows_opens_clicks_bounces_and_webhooks,
-    a_waiting_message_says_why_it_waits,
+    the_timeline_of_a_waiting_message_says_why_it_waits,
     the_causes_of_waits_that_are_over_stay_in_the_timeline,
     trace_finds_messages_by_id_token_and_message_id,
-    another_servers_message_is_answered_like_an_unknown_one
+    a_message_of_another_server_is_answered_like_an_unknown_one
 );
 
-async fn a_timeline_shows_dns_conversations_and_waits(engine: Engine) {
+async fn a_timeline_shows_dns_answers_smtp_transcripts_and_waits(engine: Engine) {
     let outside = Outside::new();
     let certificate = PeerTls::With(TestCertificate::for_names(&["mx.shop.example"]));
     let later = Answer::reply("451 4.2.0 Come back later");
@@ -119,7 +119,7 @@ async fn a_timeline_shows_opens_clicks_bounces_and_webhooks(engine: Engine) {
     assert!(all.windows(2).all(|pair| pair[0]["at"].as_str() <= pair[1]["at"].as_str()));
 }
 
-async fn a_waiting_message_says_why_it_waits(engine: Engine) {
+async fn the_timeline_of_a_waiting_message_says_why_it_waits(engine: Engine) {
     let outside = Outside::new();
     let _peer = outside.site("shop.example", Script::new());
     let world = outside.start(engine, &[]);
@@ -182,7 +182,7 @@ async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
         "{out}"
     );
     assert!(out.contains("    C: MAIL FROM:<") && !out.contains('\u{1b}'), "{out}");
-    // A Message-ID that a sender chose does not name the server, and yet finds a message of another account.
+    // A Message-ID that a sender chose does not say which server sent the message; `trace` finds it in any account.
     world.admin(&["account", "create", "second"]);
     world.admin(&["server", "create", "second", "--account", "second"]);
     world.admin(&["domain", "create", "second.example", "--server", "second"]);
@@ -201,7 +201,7 @@ async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
     assert!(!is_ok && errors.contains("no message has the id, token or Message-ID \"nobody\""), "{errors}");
 }
 
-async fn another_servers_message_is_answered_like_an_unknown_one(engine: Engine) {
+async fn a_message_of_another_server_is_answered_like_an_unknown_one(engine: Engine) {
     let world = World::start(engine);
     let id = world.accepted_id(&good()).await;
     world.admin(&["account", "create", "other"]);

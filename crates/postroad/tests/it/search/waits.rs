@@ -45,7 +45,7 @@ async fn a_timeline_shows_the_connections_in_use(engine: Engine) {
 
 const REFUSAL: &str = "Client host rejected: cannot find your reverse hostname, [192.0.2.1]";
 
-/// Refuses Ben and Jane; the replies to Jane quote her address.
+/// Refuses recipients that begin with `ben` or `jane`; the replies about Jane quote her address.
 fn refuse_ben_and_jane(context: &RuleContext<'_>) -> Option<Answer> {
     let address = context.line.split(['<', '>']).nth(1).unwrap_or_default();
     match context.stage {
@@ -97,7 +97,7 @@ async fn a_reply_that_quotes_a_recipient_is_shown_only_to_the_server_that_sent_t
         })
         .await;
     };
-    // Three refusals in a row, of two servers: the domain gets probes only, for all servers.
+    // Three refusals in a row, of two servers' mail: from now on the domain gets only probes, whoever sends to it.
     let ben = send_as_second("ben@shared.example").await;
     until_status(&key, ben, "SoftFail").await;
     for address in ["jane@shared.example", "jane.second@shared.example"] {
@@ -133,7 +133,8 @@ async fn a_reply_that_quotes_a_recipient_is_shown_only_to_the_server_that_sent_t
     for text in [before, after, posts] {
         assert!(!text.contains("jane"), "{text}");
     }
-    // Other messages of the same server do not show the reply either: erasing Jane would not erase it from them.
+    // Once they are sent, other messages of the same server do not show the reply either: erasing Jane would not erase
+    // it there.
     until_status(&world.key, joe, "Sent").await;
     let own = world.call(TIMELINE, &json!({ "id": joe })).await;
     assert!(!own.to_string().contains("jane"), "{own}");

@@ -15,8 +15,8 @@ both_engines!(
     a_call_with_many_addresses_has_a_result_for_each,
     a_call_takes_at_most_a_thousand_addresses,
     lists_are_newest_first_and_filtered,
-    mistakes_are_reported_by_field_and_change_nothing,
-    a_key_sees_only_its_server_and_reading_keys_change_nothing
+    invalid_requests_are_reported_by_field_and_change_nothing,
+    a_key_sees_only_suppressions_of_its_server_and_read_keys_change_nothing
 );
 
 async fn an_address_is_added_found_and_removed_in_any_spelling(world: World) {
@@ -85,7 +85,7 @@ async fn a_call_with_many_addresses_has_a_result_for_each(world: World) {
     assert_eq!(column(results, "index"), (0..8).collect::<Vec<_>>());
     let expected = ["added", "exists", "error", "error", "error", "exists", "error", "added"];
     assert_eq!(column(results, "status"), expected);
-    assert_eq!(results[1]["reason"], "manual", "the older one stays");
+    assert_eq!(results[1]["reason"], "manual", "the older suppression stays");
     assert_eq!(results[7]["address"], "c@example.com");
     let wrong = &results[2]["error"];
     assert_eq!(wrong["code"], "ValidationError");
@@ -161,7 +161,7 @@ async fn lists_are_newest_first_and_filtered(world: World) {
     );
 }
 
-async fn mistakes_are_reported_by_field_and_change_nothing(world: World) {
+async fn invalid_requests_are_reported_by_field_and_change_nothing(world: World) {
     let missing = [("/address", "`address` parameter is required but is missing")];
     for path in [ADD, GET, REMOVE] {
         assert_invalid(&world.call(path, &json!({})).await, &missing);
@@ -188,7 +188,7 @@ async fn mistakes_are_reported_by_field_and_change_nothing(world: World) {
     assert_eq!(list_addresses(&world).await, ["b@example.com"]);
 }
 
-async fn a_key_sees_only_its_server_and_reading_keys_change_nothing(world: World) {
+async fn a_key_sees_only_suppressions_of_its_server_and_read_keys_change_nothing(world: World) {
     add(&world, "mine@example.com").await;
     world.admin(&["server", "create", "other", "--account", "dev"]);
     let other = world.admin(&["key", "create", "--server", "other"])["api_key"].as_str().unwrap().to_owned();

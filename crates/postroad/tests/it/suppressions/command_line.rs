@@ -1,4 +1,4 @@
-//! `postroad admin suppression`, beside a running server and without one.
+//! `postroad admin suppression`, beside a running service and without one.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::{GET, call_ok, list_addresses};
 use crate::world::{World, both_engines};
 
 both_engines!(
-    an_operator_adds_lists_and_removes_suppressions,
+    suppressions_are_added_listed_and_removed,
     files_of_any_length_are_imported_and_exported,
     errors_of_files_are_explained
 );
 
-async fn an_operator_adds_lists_and_removes_suppressions(world: World) {
+async fn suppressions_are_added_listed_and_removed(world: World) {
     let added = world.admin(&[
         "suppression",
         "add",
@@ -81,7 +81,7 @@ async fn files_of_any_length_are_imported_and_exported(world: World) {
     assert_eq!(text.lines().count(), 2_501, "one header");
     assert!(text.starts_with("address,reason,details,origin_message_id,created_at,expires_at\nuser0000@example.com,manual,line 0,,20"));
     assert!(text.lines().last().unwrap().starts_with("user2499@example.com,manual,line 2499,,20"));
-    // Without a server it works on the store itself.
+    // Without a running service, the command works on the store itself.
     assert!(world.daemon.terminate().success());
     let imported = world.admin(&["suppression", "import", &copy, "--server", "dev"]);
     assert_eq!(

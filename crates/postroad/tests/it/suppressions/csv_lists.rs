@@ -1,4 +1,4 @@
-//! Import and export as CSV.
+//! Import and export of suppressions as CSV.
 
 use serde_json::{Value, json};
 

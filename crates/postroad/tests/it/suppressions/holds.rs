@@ -19,7 +19,7 @@ both_engines!(
     an_expired_suppression_holds_nothing,
     retry_does_not_release_messages_to_suppressed_addresses,
     an_address_suppressed_after_the_accept_gets_no_mail,
-    test_mode_and_simulated_recipients_are_not_looked_up
+    suppressions_are_looked_up_neither_in_test_mode_nor_for_simulated_recipients
 );
 
 async fn mail_to_any_spelling_is_held_until_the_suppression_is_removed(world: World) {
@@ -105,7 +105,7 @@ async fn an_address_suppressed_after_the_accept_gets_no_mail(world: World) {
     world.until_status(ids[1], "Sent").await;
 }
 
-async fn test_mode_and_simulated_recipients_are_not_looked_up(world: World) {
+async fn suppressions_are_looked_up_neither_in_test_mode_nor_for_simulated_recipients(world: World) {
     add(&world, "ann@example.com").await;
     add(&world, "delivered@sim.postroad.test").await;
     let simulated = send(&world, "delivered@sim.postroad.test").await;

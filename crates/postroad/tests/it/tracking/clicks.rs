@@ -19,9 +19,9 @@ use crate::world::{Engine, World, both_engines, good_but};
 const HTML: &str = "<html><body><p  CLASS=x>Hi</p><a href='https://example.com/a?b=1&amp;c=2'>A</a> \
                     <a href=\"mailto:a@example.com\">M</a></body></html>";
 
-both_engines!(a_click_redirects_and_opens_and_clicks_are_reported);
+both_engines!(clicks_are_redirected_and_both_clicks_and_opens_are_reported);
 
-async fn a_click_redirects_and_opens_and_clicks_are_reported(world: World) {
+async fn clicks_are_redirected_and_both_clicks_and_opens_are_reported(world: World) {
     let mut world = world;
     let mail = send_and_receive(&world, &tracked_html("ann@example.net", HTML)).await;
     assert!(
@@ -112,7 +112,7 @@ async fn nobody_can_make_a_link_lead_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_recipients_copy_has_its_own_links_and_a_valid_signature() {
+async fn the_copy_of_each_recipient_has_its_own_links_and_a_valid_signature() {
     let world = World::start(Engine::Sqlite);
     let records = dkim_records(&world.admin(&["domain", "records", "example.test"]));
     let body = good_but(json!({
@@ -142,7 +142,7 @@ async fn each_recipients_copy_has_its_own_links_and_a_valid_signature() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_attempt_sends_the_same_bytes_whatever_is_changed_meanwhile() {
+async fn every_attempt_sends_the_same_bytes_although_tracking_settings_change_meanwhile() {
     let outside = Outside::new();
     let later = Answer::reply("451 4.3.0 Not now");
     let script = Script::new().offering(&["SIZE 1000000"]).first(2, Stage::Message, later);

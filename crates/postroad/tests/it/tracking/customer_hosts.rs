@@ -91,10 +91,10 @@ impl HttpsService {
         answer["data"].clone()
     }
 
-    /// Creates the domain and publishes its records except the record of links, which is returned.
+    /// Creates the domain and publishes its DNS records except the tracking record, which is returned.
     async fn create_domain(&self) -> Value {
         let created = self.call("domains/create", &json!({"name": "shop.example"})).await;
-        let (links, others): (Vec<Value>, Vec<Value>) = created["records"]
+        let (tracking, others): (Vec<Value>, Vec<Value>) = created["records"]
             .as_array()
             .unwrap()
             .iter()
@@ -102,7 +102,7 @@ impl HttpsService {
             .partition(|record| record["purpose"] == "tracking");
         publish(&self.dns, &json!({ "records": others }));
         self.until_domain(|domain| domain["verified"] == true).await;
-        links[0].clone()
+        tracking[0].clone()
     }
 
     /// Waits until automatic checks have found a state of the domain for which `is_so` holds.
@@ -156,22 +156,22 @@ async fn forward_connections(listener: TcpListener, to: SocketAddr) {
 }
 
 both_engines!(
-    links_lead_to_the_customers_host_once_it_is_verified,
-    links_stay_on_our_host_while_the_customers_has_no_certificate,
-    the_overview_warns_of_a_host_for_links_whose_certificate_expires_soon
+    links_lead_to_the_customer_host_once_its_record_is_verified,
+    links_stay_on_our_host_while_the_customer_host_has_no_certificate,
+    the_overview_warns_that_the_certificate_of_a_customer_host_expires_soon
 );
 
-async fn links_lead_to_the_customers_host_once_it_is_verified(engine: Engine) {
+async fn links_lead_to_the_customer_host_once_its_record_is_verified(engine: Engine) {
     let service = HttpsService::start(engine, &["localhost", "track.shop.example"]).await;
     let record = service.create_domain().await;
     let (_, link) = service.link_of_message("early@example.org").await;
-    assert!(link.starts_with("https://track.mail.example.net/c/"), "there is no alias yet: {link}");
+    assert!(link.starts_with("https://track.mail.example.net/c/"), "there is no CNAME yet: {link}");
 
     service.dns.cname("track.shop.example", "track.elsewhere.example");
     let is_wrong = |domain: &Value| status(domain, "tracking") == "mismatch";
     service.until_domain(is_wrong).await;
     let (_, link) = service.link_of_message("wrong@example.org").await;
-    assert!(link.starts_with("https://track.mail.example.net/c/"), "the alias leads elsewhere: {link}");
+    assert!(link.starts_with("https://track.mail.example.net/c/"), "the CNAME leads elsewhere: {link}");
 
     let (name, value) = (record["name"].as_str().unwrap(), record["value"].as_str().unwrap());
     assert_eq!((name, value), ("track.shop.example", "track.mail.example.net"));
@@ -209,12 +209,12 @@ async fn links_lead_to_the_customers_host_once_it_is_verified(engine: Engine) {
     assert_eq!(page.status, 404, "the host serves links and nothing else");
 }
 
-async fn links_stay_on_our_host_while_the_customers_has_no_certificate(engine: Engine) {
+async fn links_stay_on_our_host_while_the_customer_host_has_no_certificate(engine: Engine) {
     let service = HttpsService::start(engine, &["localhost", "track.mail.example.net"]).await;
     let record = service.create_domain().await;
     service.dns.cname("track.shop.example", record["value"].as_str().unwrap());
-    let is_alias = |domain: &Value| status(domain, "tracking") == "verified";
-    let domain = service.until_domain(is_alias).await;
+    let is_verified = |domain: &Value| status(domain, "tracking") == "verified";
+    let domain = service.until_domain(is_verified).await;
     assert_eq!(domain["tracking_host"], "track.mail.example.net", "{domain:#}");
     let (_, link) = service.link_of_message("ann@example.org").await;
     assert!(link.starts_with("https://track.mail.example.net/c/"), "{link}");
@@ -229,7 +229,7 @@ async fn links_stay_on_our_host_while_the_customers_has_no_certificate(engine: E
     assert!(page.contains("Links in mail from shop.example do not lead to its own host"), "{page}");
 }
 
-async fn the_overview_warns_of_a_host_for_links_whose_certificate_expires_soon(engine: Engine) {
+async fn the_overview_warns_that_the_certificate_of_a_customer_host_expires_soon(engine: Engine) {
     let soon = SystemClock.now().plus(Duration::from_hours(5 * 24));
     let certificate = TestCertificate::valid_until(&["localhost", "track.shop.example"], soon);
     let service = HttpsService::start_with(engine, certificate).await;

@@ -36,7 +36,7 @@ async fn tracking_hosts_serve_neither_api_nor_health_even_after_their_domain_is_
         assert!(output.unwrap().status.success(), "{args:?}");
     };
     let address: SocketAddr = server.ready()["http"].as_str().unwrap().parse().unwrap();
-    // The tokens are not valid, and the host serves nothing else.
+    // The tokens are not valid, and a tracking host serves nothing but tracked links.
     for path in ["/c/x", "/o/x", "/u/x", "/", "/health", "/api/v1/openapi.json", "/ready"] {
         assert_eq!(status(address, "track.mail.example.net", path).await, 404, "{path}");
         assert_eq!(status(address, "TRACK.mail.example.net:443", path).await, 404, "{path}");
@@ -64,21 +64,21 @@ async fn tracking_hosts_serve_neither_api_nor_health_even_after_their_domain_is_
         "an unverified domain does not take over a host: anybody can add one"
     );
     admin(&["domain", "set-verified", "example.org"]);
-    let until_seen = async |host: &str| {
+    let until_tracking_host = async |host: &str| {
         let poll = async || match status(address, host, "/health").await {
             404 => Ok(()),
             other => Err(format!("the new host name is not seen: {other}")),
         };
         eventually(poll).await;
     };
-    until_seen("track.example.org").await;
+    until_tracking_host("track.example.org").await;
     assert_eq!(status(address, "mail.example.net", "/health").await, 200);
-    // Links in sent mail still lead to the host of the deleted domain, which stays a tracking host. The second domain shows
-    // when the deletion has been seen.
+    // Links in sent mail still lead to the host of the deleted domain, which stays a tracking host. Once the host of
+    // the second domain has been seen, the deletion before it has been seen too.
     admin(&["domain", "delete", "example.org"]);
     admin(&["domain", "create", "other.example", "--server", "s"]);
     admin(&["domain", "set-tracking", "other.example", "--host", "track.other.example"]);
     admin(&["domain", "set-verified", "other.example"]);
-    until_seen("track.other.example").await;
+    until_tracking_host("track.other.example").await;
     assert_eq!(status(address, "track.example.org", "/health").await, 404);
 }

@@ -55,7 +55,7 @@ pub(crate) async fn receive(world: &World, id: i64, to: &str) -> ReceivedMail {
 }
 
 impl ReceivedMail {
-    /// The paths of our links of a kind (`/c/`, `/o/`), in the order of the text.
+    /// Paths of the tracked links of one kind in the HTML body, in order: `/c/` for clicks, `/o/` for opens.
     pub(crate) fn paths(&self, kind: &str) -> Vec<String> {
         paths_in(&self.html, kind)
     }
@@ -86,7 +86,7 @@ pub(crate) async fn wait_past_scanner_window() {
     tokio::time::sleep(PAST_SCANNER_WINDOW).await;
 }
 
-/// Waits until the message has `loads` and `clicks`.
+/// Waits until the message has at least this many loads and clicks; returns its activity.
 pub(crate) async fn until_activity(world: &World, id: i64, loads: usize, clicks: usize) -> Value {
     eventually(async || {
         let activity = world.expanded(id).await["activity_entries"].take();

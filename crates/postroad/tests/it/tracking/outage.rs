@@ -1,5 +1,5 @@
-//! Links work while the database is down. Clicks, opens and unsubscriptions are stored when it is back, or when the
-//! service stops. An unsubscription is answered with 503, because it is confirmed only once it is stored.
+//! Tracked links work while the database is down. Clicks, opens and unsubscriptions are stored when it is back, or when
+//! the service stops. An unsubscription is answered with 503, because it is confirmed only once it is stored.
 
 use postroad_testkit::eventually;
 use postroad_testkit::http::Method;
@@ -52,7 +52,7 @@ async fn a_click_redirects_while_the_database_is_down_and_is_stored_later() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn waiting_events_are_written_when_the_service_stops() {
+async fn waiting_tracking_events_are_stored_when_the_service_stops() {
     let mut world = World::start(Engine::Sqlite);
     let mail = send_and_receive(&world, &tracked_html("ann@example.net", HTML)).await;
     wait_past_scanner_window().await;

@@ -1,4 +1,4 @@
-//! Tracking settings: message overrides domain, domain overrides server; off by default.
+//! Tracking settings: a message's override its domain's, the domain's override the server's; all are off by default.
 
 use serde_json::{Value, json};
 
@@ -16,9 +16,9 @@ async fn send_and_count(world: &World, to: &str, track: Value) -> (usize, usize)
     (mail.paths("/o/").len(), mail.paths("/c/").len())
 }
 
-both_engines!(message_options_override_the_domains_and_those_the_servers);
+both_engines!(message_settings_override_domain_settings_which_override_server_settings);
 
-async fn message_options_override_the_domains_and_those_the_servers(world: World) {
+async fn message_settings_override_domain_settings_which_override_server_settings(world: World) {
     assert_eq!(send_and_count(&world, "a@example.net", Value::Null).await, (0, 0));
     assert_eq!(send_and_count(&world, "b@example.net", json!({"clicks": true})).await, (0, 2));
     let server = world.admin(&[
@@ -55,7 +55,7 @@ async fn message_options_override_the_domains_and_those_the_servers(world: World
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_domain_may_have_a_host_name_of_its_own() {
+async fn a_domain_may_have_a_tracking_host_of_its_own() {
     let world = World::start(Engine::Sqlite);
     world.admin(&["domain", "set-tracking", "example.test", "--opens", "on", "--host", "Track.Example.test"]);
     let mail = send_and_receive(&world, &good_but(json!({"to": ["a@example.net"], "html_body": HTML}))).await;

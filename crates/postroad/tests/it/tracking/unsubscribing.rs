@@ -1,4 +1,4 @@
-//! One-click unsubscribing (RFC 8058): the POST suppresses the address and emits an event; opening the page does neither.
+//! One-click unsubscribing (RFC 8058): a POST suppresses the address and emits an event; a GET does neither.
 
 use postroad_model::EventKind;
 use postroad_testkit::http::Method;
@@ -8,11 +8,11 @@ use super::{FIREFOX, fetch, open_in_browser, paths_in, send_and_receive, until_a
 use crate::world::{World, both_engines, good_but};
 
 both_engines!(
-    a_one_click_post_suppresses_and_opening_the_page_does_not,
+    a_one_click_post_suppresses_the_address_and_opening_the_page_does_not,
     an_unsubscribe_url_of_the_sender_is_kept
 );
 
-async fn a_one_click_post_suppresses_and_opening_the_page_does_not(world: World) {
+async fn a_one_click_post_suppresses_the_address_and_opening_the_page_does_not(world: World) {
     let mut world = world;
     let body = good_but(json!({"to": ["Ann@example.net"], "list_unsubscribe": {"one_click": true}}));
     let mail = send_and_receive(&world, &body).await;

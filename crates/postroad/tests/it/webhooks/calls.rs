@@ -1,4 +1,4 @@
-//! Calls that set up webhooks.
+//! Calls of webhooks/*: create, change, test, replay and delete webhooks.
 
 use postroad_testkit::WebhookCatcher;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::world::{Engine, World, both_engines, good};
 both_engines!(
     a_webhook_is_created_changed_rotated_and_deleted,
     invalid_values_are_refused_with_their_field,
-    another_servers_webhook_is_reported_as_unknown,
+    a_webhook_of_another_server_is_reported_as_unknown,
     a_sample_is_posted_at_once_and_an_event_is_replayed
 );
 
@@ -20,7 +20,7 @@ async fn a_webhook_is_created_changed_rotated_and_deleted(world: World) {
         (&json!("all"), &json!("standard"), &json!(true))
     );
     let id = json!({ "id": made["id"] });
-    assert_eq!(world.webhooks("get", &id).await.get("secret"), None, "shown once");
+    assert_eq!(world.webhooks("get", &id).await.get("secret"), None, "the secret is shown once");
 
     let change = json!({ "id": made["id"], "events": ["message.bounced"], "enabled": false });
     let changed = world.webhooks("update", &change).await;
@@ -62,7 +62,7 @@ async fn invalid_values_are_refused_with_their_field(world: World) {
     }
 }
 
-async fn another_servers_webhook_is_reported_as_unknown(world: World) {
+async fn a_webhook_of_another_server_is_reported_as_unknown(world: World) {
     let made = world.new_webhook("https://example.com/hook", json!("all")).await;
     world.admin(&["server", "create", "other", "--account", "dev"]);
     let other = world.admin(&["key", "create", "--server", "other"]);

@@ -1,4 +1,4 @@
-//! kill -9 between a change and its webhook: the event is posted afterwards, with the same id and bytes.
+//! kill -9 between a change and the webhook post about it: the event is posted afterwards, with the same id and bytes.
 
 use postroad_testkit::{CatcherAnswer, WebhookCatcher};
 use serde_json::json;

@@ -12,9 +12,9 @@ use crate::world::{Engine, World, both_engines, good, good_but};
 const MESSAGES: usize = 10_000;
 const DEAD_ENDPOINTS: usize = 1_000;
 
-both_engines!(of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing);
+both_engines!(every_event_of_ten_thousand_messages_is_posted_and_no_seq_is_missing);
 
-async fn of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing(engine: Engine) {
+async fn every_event_of_ten_thousand_messages_is_posted_and_no_seq_is_missing(engine: Engine) {
     let world = World::start(engine);
     let catcher = WebhookCatcher::start();
     world.new_webhook(&catcher.url("/in"), json!("all")).await;
@@ -27,7 +27,7 @@ async fn of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing(engi
         assert_eq!(answer["status"], "success", "{answer}");
     }
     let accepted_in = begun.elapsed();
-    // Each message has two events, accepted and delivered, with the numbers 1 and 2.
+    // Each message has two events, accepted and delivered, with the `seq` 1 and 2.
     let timeout = Duration::from_mins(4);
     let posts = catcher.wait_for_within("/in", 2 * MESSAGES, timeout);
     eprintln!(
@@ -73,7 +73,7 @@ async fn a_thousand_dead_endpoints_delay_a_living_one_little() {
     catcher.wait_for("/lives", 1);
     let alone = measure_delay(&world, &catcher, 2).await;
     for n in 0..DEAD_ENDPOINTS {
-        // Most hang until their time is over, some refuse.
+        // Most endpoints hang until the post times out, some refuse the connection.
         let url = if n % 5 == 0 { format!("http://{closed}/{n}") } else { catcher.url("/hangs") };
         world.new_webhook(&url, events.clone()).await;
     }
@@ -87,7 +87,7 @@ async fn a_thousand_dead_endpoints_delay_a_living_one_little() {
     assert!(slowest < Duration::from_secs(5), "{slowest:?}");
 }
 
-/// Sends a message; returns the time from the call to its post, which is the `count`th.
+/// Sends a message; returns the time from the call to the webhook post about it, which is the `count`th.
 async fn measure_delay(world: &World, catcher: &WebhookCatcher, count: usize) -> Duration {
     let begun = Instant::now();
     world.accepted(&good()).await;
@@ -116,12 +116,12 @@ async fn a_new_endpoint_beside_fifty_dead_new_ones_gets_its_first_events_within_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dead_endpoint_is_given_up_early_if_no_permit_is_left() {
+async fn posts_to_dead_endpoints_are_given_up_early_if_no_permit_is_left() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_WEBHOOKS_PER_SERVER", "131")]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/hangs", CatcherAnswer::Hang);
     let events = json!(["message.accepted"]);
-    // A server has 32 permits for posts to new endpoints, and 64 for slow ones.
+    // A server has 32 permits for posts to new endpoints, and 64 for posts to slow ones.
     for _ in 0..130 {
         world.new_webhook(&catcher.url("/hangs"), events.clone()).await;
     }

@@ -1,4 +1,4 @@
-//! Events of a deleted server wait for its webhooks until it is restored.
+//! Events of a deleted server are posted to its webhooks only after the server is restored.
 
 use postroad_testkit::{CatcherAnswer, WebhookCatcher};
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn events_of_a_deleted_server_are_posted_after_its_restore(engine: Engine)
     let first = catcher.wait_for("/shop", 1).remove(0);
     let by = (ACCOUNT, customer.key.as_str());
     call_ok(&world, by, "servers/delete", &json!({ "id": customer.servers[0] })).await;
-    // After three posts of the other server, the next one of this server has been due for a while.
+    // After three posts of the other server, the next post of the deleted server has been due for a while.
     send(&world, &customer, 1, "news.example").await;
     catcher.wait_for("/news", 3);
     assert_eq!(catcher.received_at("/shop").len(), 1, "{:?}", catcher.received_at("/shop"));

@@ -12,7 +12,7 @@ both_engines!(
     the_feed_gives_the_same_objects_as_webhooks,
     a_cursor_goes_on_without_gap_or_repetition,
     a_poll_waits_for_the_next_event,
-    a_feed_has_only_its_servers_events_and_at_most_eight_waiting_polls,
+    a_feed_has_only_events_of_its_server_and_at_most_eight_waiting_polls,
     a_waiting_poll_does_not_delay_a_stop,
     invalid_requests_are_refused_by_their_field
 );
@@ -23,7 +23,7 @@ async fn the_feed_gives_the_same_objects_as_webhooks(world: World) {
     let id = world.accepted_id(&good()).await;
     world.until_status(id, "Sent").await;
     let posts = catcher.wait_for("/in", 2);
-    // On PostgreSQL the feed waits for transactions that began earlier, those of other tests too.
+    // On PostgreSQL the feed waits for all transactions that began earlier, even those of other tests.
     let items = eventually(async || {
         let mut answer = world.call(EVENTS, &json!({ "message_id": id })).await;
         let items = answer["data"]["items"].as_array_mut().map(std::mem::take).unwrap();
@@ -59,7 +59,7 @@ async fn a_cursor_goes_on_without_gap_or_repetition(world: World) {
 
 async fn a_poll_waits_for_the_next_event(world: World) {
     let before = world.accepted_id(&good()).await;
-    // On PostgreSQL the feed waits for transactions that began earlier, those of other tests too.
+    // On PostgreSQL the feed waits for all transactions that began earlier, even those of other tests.
     let seen = world.call(EVENTS, &json!({ "types": ["message.accepted"], "wait_s": 30 })).await;
     assert_eq!(seen["data"]["items"][0]["data"]["message"]["id"], before, "{seen}");
     let latest = world.call(EVENTS, &json!({ "since_cursor": "latest" })).await;
@@ -81,7 +81,7 @@ async fn a_poll_waits_for_the_next_event(world: World) {
     assert!(begun.elapsed() >= Duration::from_millis(300));
 }
 
-async fn a_feed_has_only_its_servers_events_and_at_most_eight_waiting_polls(world: World) {
+async fn a_feed_has_only_events_of_its_server_and_at_most_eight_waiting_polls(world: World) {
     let id = world.accepted_id(&good()).await;
     world.admin(&["server", "create", "other", "--account", "dev"]);
     let other = world.admin(&["key", "create", "--server", "other"]);
@@ -89,7 +89,7 @@ async fn a_feed_has_only_its_servers_events_and_at_most_eight_waiting_polls(worl
     for body in [json!({}), json!({ "message_id": id })] {
         assert_eq!(world.call_as(other, EVENTS, &body).await["data"]["items"], json!([]), "{body}");
     }
-    // Eight polls may wait as long as they want; one more is answered after a second.
+    // Eight polls of a server may wait as long as they want; one more is answered after a second.
     let request = json!({ "wait_s": 4 });
     let begun = Instant::now();
     let polls = futures_util::future::join_all((0..9).map(|_| async {

@@ -1,4 +1,4 @@
-//! Private addresses are never posted to, in whatever notation.
+//! Webhooks are never posted to private addresses, in whatever notation.
 
 use postroad_testkit::http::Client;
 use postroad_testkit::{CatcherAnswer, Daemon, DnsServer, WebhookCatcher, daemon};
@@ -9,8 +9,9 @@ use super::QUICK_RETRIES;
 use crate::world::{Engine, World, good, program};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_is_refused_once_it_resolves_to_a_private_address() {
+async fn a_host_name_is_refused_as_soon_as_it_resolves_to_a_private_address() {
     let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
+    // `postroad dev` allows loopback addresses.
     dns.ttl_secs(0).a("rebind.example.com", [127, 0, 0, 1]);
     catcher.answer("/in", CatcherAnswer::Close);
     let nameserver = dns.address().to_string();
@@ -39,7 +40,7 @@ async fn addresses_that_are_not_public_are_refused_without_a_connection() {
     }
 }
 
-/// `dev` allows the loopback, `serve` does not.
+/// `postroad dev` allows loopback addresses, `postroad serve` does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn serve_posts_to_no_loopback_address() {
     let folder = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! Posts verified by other projects' libraries.
+//! Webhook posts verified by other projects' libraries.
 
 use std::io::Write;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn as_json(posts: &[ReceivedPost]) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_official_library_verifies_our_signature_before_and_after_a_rotation() {
+async fn the_standard_webhooks_library_verifies_our_signature_before_and_after_a_rotation() {
     let world = World::start(Engine::Sqlite);
     let catcher = WebhookCatcher::start();
     let webhook = world.new_webhook(&catcher.url("/in"), json!("all")).await;

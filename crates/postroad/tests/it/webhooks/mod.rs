@@ -19,7 +19,7 @@ use crate::world::World;
 
 pub(crate) const EVENTS: &str = "/api/v1/events/list";
 
-/// Short pauses, so that tests do not wait for the real ones.
+/// Short pauses between attempts, so that tests do not wait for the default ones.
 const QUICK_RETRIES: (&str, &str) =
     ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "100ms,100ms,100ms,100ms,100ms,100ms");
 
@@ -41,7 +41,7 @@ impl World {
         data["items"].as_array().unwrap().clone()
     }
 
-    /// The webhook's attempts, newest first, as soon as they are enough.
+    /// The webhook's attempts, newest first, as soon as `is_enough` holds for them.
     async fn until_attempts(&self, webhook: &Value, is_enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         eventually(async || {
             let attempts = self.attempts(webhook).await;

@@ -1,4 +1,4 @@
-//! Postal's format: payloads about returned mail, limits and tests.
+//! Webhooks in Postal's format: payloads about returned mail, limits and tests.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! SIGTERM during a post: it is finished, or repeated after the restart or by another node; and several nodes at one
-//! outbox.
+//! SIGTERM during a webhook post: the post is finished, or repeated after the restart or by another node. Two nodes
+//! with one outbox post each event once.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::world::{Engine, World, both_engines, good_but};
 
 const MESSAGES: usize = 60;
 
-both_engines!(a_stop_waits_for_the_post_under_way, a_post_that_hangs_at_a_stop_is_repeated_after_it);
+both_engines!(a_stop_waits_for_the_post_under_way, a_post_that_hangs_at_a_stop_is_repeated_after_the_restart);
 
 async fn a_stop_waits_for_the_post_under_way(engine: Engine) {
     let mut world = World::start(engine);
@@ -30,7 +30,7 @@ async fn a_stop_waits_for_the_post_under_way(engine: Engine) {
     assert_ne!(first.header("webhook-id"), second.header("webhook-id"), "the first is not posted again");
 }
 
-async fn a_post_that_hangs_at_a_stop_is_repeated_after_it(engine: Engine) {
+async fn a_post_that_hangs_at_a_stop_is_repeated_after_the_restart(engine: Engine) {
     let mut world = World::start(engine);
     let catcher = WebhookCatcher::start();
     catcher.answer_next("/in", [CatcherAnswer::Hang]);

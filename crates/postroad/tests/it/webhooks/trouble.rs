@@ -1,4 +1,4 @@
-//! Receivers that answer badly, late, too much or not at all.
+//! Webhook endpoints that answer badly, late, too much or not at all.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ both_engines!(
     events_during_a_hanging_post_are_posted_at_once,
     status_410_disables_the_webhook_and_notifies_the_others,
     a_webhook_without_a_success_for_too_long_is_disabled,
-    an_endpoint_that_hangs_answers_without_end_or_redirects_delays_no_other
+    endpoints_that_hang_fail_redirect_or_never_end_their_answer_delay_no_other
 );
 
 async fn a_failed_post_is_made_again_with_the_same_bytes(engine: Engine) {
@@ -92,7 +92,7 @@ async fn status_410_disables_the_webhook_and_notifies_the_others(engine: Engine)
     let now = world.until_webhook(&gone, |now| now["enabled"] == false).await;
     assert!(now["disabled_reason"].as_str().unwrap().contains("410"), "{now}");
     world.accepted(&good()).await;
-    // When it is enabled again, it gets the events from then on.
+    // Once the webhook is enabled again, it gets the events from then on, but none from before.
     world.webhooks("update", &json!({ "id": gone["id"], "enabled": true })).await;
     catcher.answer("/gone", CatcherAnswer::Status(200));
     let third = world.accepted_id(&good()).await;
@@ -109,7 +109,7 @@ async fn a_webhook_without_a_success_for_too_long_is_disabled(engine: Engine) {
     world.until_webhook(&webhook, |now| now["enabled"] == false).await;
 }
 
-async fn an_endpoint_that_hangs_answers_without_end_or_redirects_delays_no_other(engine: Engine) {
+async fn endpoints_that_hang_fail_redirect_or_never_end_their_answer_delay_no_other(engine: Engine) {
     let world = World::start_with(engine, &[QUICK_RETRIES]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/hangs", CatcherAnswer::Hang).answer("/endless", CatcherAnswer::Endless);

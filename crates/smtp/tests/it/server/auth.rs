@@ -14,7 +14,7 @@ fn play_greeted(dialogue: &str) {
 }
 
 #[test]
-fn auth_waits_for_tls() {
+fn auth_before_tls_is_refused() {
     play(
         submission_config(),
         "C: HELO client.example
@@ -27,7 +27,7 @@ fn auth_waits_for_tls() {
 }
 
 #[test]
-fn plain_is_taken_with_and_without_initial_response() {
+fn auth_plain_is_accepted_with_and_without_initial_response() {
     // NUL key NUL secret; with the same authorization id; without padding.
     for response in ["AGtleQBzZWNyZXQ=", "a2V5AGtleQBzZWNyZXQ=", "AGtleQBzZWNyZXQ"] {
         play_greeted(&format!(
@@ -38,7 +38,7 @@ fn plain_is_taken_with_and_without_initial_response() {
 }
 
 #[test]
-fn login_is_taken_with_and_without_initial_response() {
+fn auth_login_is_accepted_with_and_without_initial_response() {
     play_greeted(
         "C: AUTH LOGIN
          S: 334 VXNlcm5hbWU6
@@ -69,7 +69,7 @@ fn mail_needs_auth_and_a_second_auth_is_refused() {
 }
 
 #[test]
-fn invalid_input_is_refused_without_asking_the_driver() {
+fn invalid_auth_input_is_refused_without_asking_the_driver() {
     // Not base64; no NULs; another authorization id; no user; four fields; not UTF-8; empty.
     for response in ["!", "a2V5", "eAB5AHo=", "AABzZWNyZXQ=", "AGEAYgBj", "AP8A/w==", "="] {
         play_greeted(&format!("C: AUTH PLAIN {response}\nS: 501 5.5.2 The authentication cannot be decoded"));
@@ -88,7 +88,7 @@ fn invalid_input_is_refused_without_asking_the_driver() {
 }
 
 #[test]
-fn commands_in_an_exchange_are_not_run() {
+fn commands_in_an_auth_exchange_are_not_run() {
     play_greeted(
         "C: AUTH PLAIN
          C: QUIT
@@ -100,7 +100,7 @@ fn commands_in_an_exchange_are_not_run() {
 }
 
 #[test]
-fn guessing_ends_with_the_third_try() {
+fn the_third_wrong_password_ends_the_session() {
     let refused = "C: AUTH PLAIN AGtleQBzZWNyZXQ=
                    E: auth key secret
                    > reply 535 5.7.8 Authentication credentials invalid

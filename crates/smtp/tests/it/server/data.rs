@@ -13,7 +13,7 @@ fn play_data(config: ServerConfig, dialogue: &str) {
 }
 
 #[test]
-fn a_message_is_handed_on_and_decided_at_its_end() {
+fn a_message_is_passed_to_the_driver_which_decides_at_its_end() {
     play_data(
         config(),
         "C: Subject: hi
@@ -35,7 +35,7 @@ fn a_message_is_handed_on_and_decided_at_its_end() {
 }
 
 #[test]
-fn a_refused_message_leaves_the_session_ready_for_the_next() {
+fn a_refused_message_leaves_the_session_ready_for_the_next_message() {
     play_data(
         config(),
         "C: .

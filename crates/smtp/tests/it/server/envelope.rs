@@ -48,7 +48,7 @@ fn senders_of_every_kind_are_reported() {
 }
 
 #[test]
-fn recipients_are_read_strictly() {
+fn invalid_recipients_are_refused() {
     for path in [
         "<b@[192.0.2.1]>",
         "<b>",
@@ -72,7 +72,7 @@ fn recipients_are_read_strictly() {
 }
 
 #[test]
-fn utf8_has_to_be_announced() {
+fn utf8_addresses_need_smtputf8_in_mail() {
     let refused = "553 5.6.7 The address needs SMTPUTF8 with MAIL";
     play_greeted(&format!("C: MAIL FROM:<ä@example.org>\nS: {refused}"));
     play_greeted(&format!("{MAIL_ACCEPTED}C: RCPT TO:<ä@example.net>\nS: {refused}"));
@@ -88,7 +88,7 @@ fn utf8_has_to_be_announced() {
 }
 
 #[test]
-fn too_large_is_refused_at_mail() {
+fn an_announced_size_over_the_limit_is_refused_at_mail() {
     play_greeted("C: MAIL FROM:<a@example.org> SIZE=26214401\nS: 552 5.3.4 The message is too large");
     play_greeted("C: MAIL FROM:<a@example.org> SIZE=26214400\nE: mail <a@example.org>");
 }

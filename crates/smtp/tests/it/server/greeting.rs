@@ -7,7 +7,7 @@ use postroad_smtp::server::{AuthPolicy, Extensions, ServerConfig, ServerSession}
 use super::dialogue::{config, play, play_on, submission_config};
 
 #[test]
-fn everything_is_offered_and_a_second_greeting_is_fine() {
+fn all_extensions_are_offered_and_a_second_greeting_is_accepted() {
     let session = play(
         config(),
         "C: EHLO client.example
@@ -145,7 +145,7 @@ fn auth_may_be_allowed_without_tls() {
 }
 
 #[test]
-fn small_commands_are_answered() {
+fn commands_outside_a_transaction_are_answered() {
     play(
         config(),
         "C: NOOP hello there
@@ -168,7 +168,7 @@ fn small_commands_are_answered() {
 }
 
 #[test]
-fn bad_lines_are_refused_one_by_one() {
+fn malformed_command_lines_are_refused_one_by_one() {
     play(
         config(),
         "c: NOOP\\n

@@ -27,7 +27,7 @@ fn too_many_errors_end_the_session() {
 }
 
 #[test]
-fn refusals_of_the_driver_are_no_errors() {
+fn refusals_by_the_driver_do_not_count_as_errors() {
     let limits = ServerLimits { errors_max: 0, ..ServerLimits::default() };
     let refused = "C: MAIL FROM:<a@example.org>
                    E: mail <a@example.org>
@@ -84,7 +84,7 @@ fn a_long_lived_client_is_not_closed_after_many_good_messages() {
 }
 
 #[test]
-fn long_lines_are_refused_and_not_kept() {
+fn long_command_lines_are_refused() {
     let long = format!("NOOP {}", "x".repeat(2_048));
     play(config(), &format!("C: {long}\nS: 500 5.5.2 Line too long\nC: NOOP\nS: 250 2.0.0 OK"));
     let fitting = format!("NOOP {}", "x".repeat(2_041));
@@ -92,7 +92,7 @@ fn long_lines_are_refused_and_not_kept() {
 }
 
 #[test]
-fn input_read_ahead_of_a_decision_is_bounded() {
+fn input_that_waits_for_the_decision_of_the_driver_is_bounded() {
     let mut session = play(config(), "C: HELO x\nS: 250 mx.example.net\nC: MAIL FROM:<>\nE: mail <>");
     assert!(!session.wants_input());
     let megabyte = b"NOOP\r\n".repeat(174_762);
@@ -105,7 +105,7 @@ fn input_read_ahead_of_a_decision_is_bounded() {
 }
 
 #[test]
-fn replies_of_the_driver_are_cut_and_lose_their_line_ends() {
+fn long_replies_of_the_driver_are_cut_and_line_ends_in_them_become_spaces() {
     let text = "x".repeat(600);
     let cut = "x".repeat(506);
     play(

@@ -31,10 +31,10 @@ async fn serve_one(config: ServerConfig, tls: TlsAcceptor) -> (SocketAddr, JoinH
         let (mut message, mut messages) = (Vec::new(), Vec::new());
         let mut buffer = vec![0; 4_096];
         loop {
-            let (mut is_closed, mut is_tls) = (false, false);
+            let (mut is_closed, mut must_start_tls) = (false, false);
             while let Some(event) = session.next_event() {
                 match event {
-                    Event::StartTls => is_tls = true,
+                    Event::StartTls => must_start_tls = true,
                     Event::Auth(login) if login.password != "secret" => {
                         session.reply(StandardReply::BadCredentials);
                     }
@@ -49,7 +49,7 @@ async fn serve_one(config: ServerConfig, tls: TlsAcceptor) -> (SocketAddr, JoinH
             }
             stream.write_all(&session.take_output()).await.unwrap();
             stream.flush().await.unwrap();
-            if is_tls {
+            if must_start_tls {
                 stream = Box::new(tls.accept(stream).await.unwrap());
                 session.tls_established();
             }

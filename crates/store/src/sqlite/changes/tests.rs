@@ -21,7 +21,7 @@ const DUE_AT: Timestamp = Timestamp::from_micros(100);
 const LATER: Timestamp = Timestamp::from_micros(200);
 
 const REMOVE: &str = "DELETE FROM queue";
-const MOVE: &str = "UPDATE queue SET due_at = 200";
+const RESCHEDULE: &str = "UPDATE queue SET due_at = 200";
 const NOTHING: &str = "UPDATE queue SET due_at = due_at";
 
 /// A store whose queue has one entry, which nobody has claimed.
@@ -48,14 +48,15 @@ impl Queue {
         claimed.expect("the store works").iter().map(|claimed| claimed.due_at).collect()
     }
 
-    async fn may_begin(&self) -> bool {
+    /// Begins the message; `false` if the answer is not `Go`.
+    async fn begin(&self) -> bool {
         let entry =
             BeginRequest { server_id: KEY.0, message_id: KEY.1, due_at: DUE_AT, needs_message: false };
         let begun = self.store.begin(vec![entry]).await.expect("the store works").remove(0);
         matches!(begun, BeginResult::Go(_))
     }
 
-    /// Starts a change, and returns when it is written. `UncommittedChange::commit` ends it.
+    /// Starts a change; returns when the change is written, but not committed. `UncommittedChange::commit` commits it.
     async fn begin_change(&self, text: &'static str, effect: Result<EntryChange>) -> UncommittedChange {
         let (written, is_written) = channel();
         let (commit, is_committed) = channel::<()>();
@@ -120,16 +121,16 @@ async fn change(
 async fn message_that_is_being_cancelled_cannot_be_claimed() {
     let queue = Queue::with_an_entry().await;
     let cancel = queue.begin_change(REMOVE, Ok(EntryChange::Gone)).await;
-    assert_eq!(queue.claim().await, [], "the readers still see it, but it is being cancelled");
+    assert_eq!(queue.claim().await, [], "readers see the entry, but it is being cancelled");
     assert_eq!(cancel.commit().await.expect("the store works"), (true, EntryChange::Gone));
     assert_eq!(queue.claim().await, []);
-    assert!(!queue.may_begin().await);
+    assert!(!queue.begin().await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn message_that_is_being_moved_is_claimed_for_its_new_time() {
+async fn message_that_is_being_rescheduled_is_claimed_for_its_new_time() {
     let queue = Queue::with_an_entry().await;
-    let reschedule = queue.begin_change(MOVE, Ok(EntryChange::Queued(LATER))).await;
+    let reschedule = queue.begin_change(RESCHEDULE, Ok(EntryChange::Queued(LATER))).await;
     assert_eq!(queue.claim().await, []);
     assert_eq!(reschedule.commit().await.expect("the store works"), (true, EntryChange::Queued(LATER)));
     assert_eq!(queue.claim().await, [LATER]);
@@ -142,7 +143,7 @@ async fn message_that_a_claim_skipped_during_a_change_is_claimed_when_nothing_wa
     assert_eq!(queue.claim().await, []);
     assert_eq!(change.commit().await.expect("the store works"), (true, EntryChange::Unchanged));
     assert_eq!(queue.claim().await, [DUE_AT]);
-    assert!(queue.may_begin().await);
+    assert!(queue.begin().await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -155,11 +156,11 @@ async fn message_that_a_claim_skipped_during_a_change_is_claimed_when_the_change
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn claim_that_could_not_begin_during_a_change_is_free_when_nothing_was_changed() {
+async fn message_that_could_not_begin_during_a_change_is_unclaimed_when_nothing_was_changed() {
     let queue = Queue::with_an_entry().await;
     assert_eq!(queue.claim().await, [DUE_AT]);
     let change = queue.begin_change(NOTHING, Ok(EntryChange::Unchanged)).await;
-    assert!(!queue.may_begin().await, "the change may end it");
+    assert!(!queue.begin().await, "the change may end the claim");
     change.commit().await.expect("the store works");
     assert_eq!(
         queue.claim().await,
@@ -169,25 +170,25 @@ async fn claim_that_could_not_begin_during_a_change_is_free_when_nothing_was_cha
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn claim_that_is_released_during_a_change_is_free_when_nothing_was_changed() {
+async fn message_that_is_released_during_a_change_is_unclaimed_when_nothing_was_changed() {
     let queue = Queue::with_an_entry().await;
     assert_eq!(queue.claim().await, [DUE_AT]);
     let change = queue.begin_change(NOTHING, Ok(EntryChange::Unchanged)).await;
     queue.store.release_claims(vec![KEY]).await.expect("the store works");
-    assert_eq!(queue.claim().await, [], "the change may end it");
+    assert_eq!(queue.claim().await, [], "the change may end the claim");
     change.commit().await.expect("the store works");
     assert_eq!(queue.claim().await, [DUE_AT]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_of_one_group_follow_each_other() {
+async fn second_change_of_a_message_in_one_group_sees_the_first_change() {
     let queue = Queue::with_an_entry().await;
-    let reschedule = queue.begin_change(MOVE, Ok(EntryChange::Queued(LATER))).await;
+    let reschedule = queue.begin_change(RESCHEDULE, Ok(EntryChange::Queued(LATER))).await;
     let mut cancel = Box::pin(change(&queue.store, operation(REMOVE, Ok(EntryChange::Gone), None)));
     // Polled once, the cancellation waits for the writer, which takes it into the same group.
     let is_pending = poll_fn(|context| Poll::Ready(cancel.as_mut().poll(context).is_pending())).await;
     assert!(is_pending);
     assert_eq!(reschedule.commit().await.expect("the store works"), (true, EntryChange::Queued(LATER)));
-    assert_eq!(cancel.await.expect("the store works"), (true, EntryChange::Gone), "it sees the moved entry");
+    assert_eq!(cancel.await.expect("the store works"), (true, EntryChange::Gone), "it sees the new due time");
     assert_eq!(queue.claim().await, []);
 }

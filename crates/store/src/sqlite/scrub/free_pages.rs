@@ -1,4 +1,4 @@
-//! Finds free pages of the file in its freelist.
+//! Finds out which of the wanted pages are free, from the freelist of the database file.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;

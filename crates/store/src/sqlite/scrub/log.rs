@@ -1,4 +1,4 @@
-//! The write-ahead log: copy it into the database file, and truncate it.
+//! Copies the write-ahead log into the database file, and truncates the log.
 
 use std::thread;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) fn write_back(connection: &Connection) -> Result<(), StoreError> {
         // Busy: another connection is running a checkpoint.
         if !log.is_busy {
             let frames_wanted = *frames_wanted.get_or_insert(log.in_log);
-            // A shorter log was restarted, which only happens when all of it is in the file.
+            // If the log is shorter now, it was restarted, which happens only after all of it was copied into the file.
             if log.in_file >= frames_wanted || log.in_log < frames_wanted {
                 return Ok(());
             }
@@ -40,7 +40,7 @@ pub(super) fn write_back(connection: &Connection) -> Result<(), StoreError> {
     Err(in_use_error())
 }
 
-/// Truncates the log. Writers wait for a few milliseconds, or as long as a reader takes, up to a limit.
+/// Truncates the log. Writers wait meanwhile: a few milliseconds, or until readers finish (`READER_WAIT_MS_MAX`).
 pub(super) fn truncate(connection: &mut Connection) -> Result<(), StoreError> {
     connection.busy_handler(Some(wait_shortly))?;
     for _ in 0..TRIES_MAX {

@@ -1,5 +1,5 @@
-//! Overwrites a text in parts of the file that no row uses. SQLite leaves the bytes of changed and removed rows in gaps
-//! of their pages and in free pages until the space is reused.
+//! Overwrites texts in those parts of the database file that no row uses. SQLite leaves the bytes of changed and
+//! removed rows in gaps of their pages and in free pages until the space is reused.
 //!
 //! The file is read, and its unused parts are found, while the service runs. The writer only checks that those pages
 //! are unchanged and overwrites the parts, a few pages in one group.
@@ -35,7 +35,7 @@ impl Engine {
     /// Returns the number of pages with a row that still contains one of the texts.
     pub(crate) async fn scrub(&self, texts: Vec<String>) -> Result<u64, StoreError> {
         let path = self.path.clone();
-        // Otherwise, pages that are only in the log would be missed.
+        // Otherwise, pages that are only in the write-ahead log would be missed.
         blocking(move || log::write_back(&connection::open_reader_of_pages(&path)?)).await?;
         for _ in 0..ROUNDS_MAX {
             let (path, texts) = (self.path.clone(), texts.clone());

@@ -1,5 +1,6 @@
-//! Unused ends of the last pages of long values. Only the row of a value shows where the value ends. So SQLite's
-//! statistics (`dbstat`) are read, which list the pages of each row, table by table.
+//! Finds the unused end of the last overflow page of a long value. An overflow page does not show where the value ends:
+//! only the row of the value does. So the statistics of `dbstat` are read, table by table: they list each row's
+//! overflow pages with their unused bytes.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +11,12 @@ use super::overwrite::{Guard, Plan, hash_of};
 use super::{page, read_page};
 use crate::error::StoreError;
 
-/// Path and number of a page between the root and the current page.
+/// `dbstat` path and number of a page between the root and the current page.
 type Ancestor = (String, u32);
 
-/// Adds the wanted pages to the plan; pages that belong to no table stay in `wanted`. Reads all pages of the tables,
-/// each table in its own transaction, concurrently with writers.
-pub(super) fn look_up(
+/// Adds the wanted pages, b-tree pages and overflow pages, to the plan; pages that belong to no table or index stay in
+/// `wanted`. Reads all tables and indexes, each in its own transaction, concurrently with writers.
+pub(super) fn add_to_plan(
     connection: &Connection,
     wanted: &mut BTreeSet<u32>,
     plan: &mut Plan,
@@ -38,7 +39,7 @@ pub(super) fn look_up(
     Ok(())
 }
 
-/// Walks through one table, inside a transaction, so that the pages match the statistics.
+/// Walks through one table or index, inside a transaction, so that the pages match the statistics.
 fn walk(
     connection: &Connection,
     name: &str,

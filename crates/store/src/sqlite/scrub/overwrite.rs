@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::file::Needles;
 
-/// Another page, as it was read: its content shows that the bytes are unused.
+/// A page other than the one to overwrite, as it was read: the trunk page that names a free page, or the page with the
+/// row of an overflow page. While the guard is unchanged, the bytes to overwrite are unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Guard {
     pub(super) page: u32,

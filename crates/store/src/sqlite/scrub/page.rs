@@ -81,7 +81,7 @@ mod tests {
     fn leaf() -> Vec<u8> {
         let mut page = vec![b'x'; 512];
         page[..12].copy_from_slice(&[13, 1, 0xc8, 0, 2, 1, 0x90, 0, 1, 0x90, 1, 0xe0]);
-        // At 456: the last block, 24 bytes.
+        // At 456: the only freeblock, 24 bytes.
         page[456..460].copy_from_slice(&[0, 0, 0, 24]);
         page
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn other_pages_are_left_alone() {
+    fn overflow_pages_and_inconsistent_b_tree_pages_have_no_known_unused_ranges() {
         let mut overflow = leaf();
         overflow[0] = 0;
         assert_eq!(unused_ranges(&overflow, 2), None);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trunk_names_its_leaves() {
+    fn a_trunk_page_names_the_next_trunk_page_and_its_leaves() {
         let mut page = vec![b'x'; 64];
         page[..16].copy_from_slice(&[0, 0, 0, 9, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]);
         assert_eq!(read_trunk(&page), Some((9, vec![3, 4], 16..64)));

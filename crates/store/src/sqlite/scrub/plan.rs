@@ -9,7 +9,8 @@ use super::overwrite::Plan;
 use super::{free_pages, overflow, page, read_page};
 use crate::error::StoreError;
 
-/// Beyond this number of pages, an overflow page can begin with the same byte as a b-tree page.
+/// In a database with more pages than this, an overflow page can begin with the same byte as a b-tree page, because it
+/// begins with the number of the next page.
 const PAGES_MAX: u32 = 1 << 24;
 
 /// Examines the pages in which a text was found.
@@ -33,15 +34,16 @@ pub(super) fn make_plan(
         }
         match page::unused_ranges(&data, *number) {
             Some(unused) if is_small => plan.add(*number, &data, unused, None, needles),
-            // Only the last page of a long value has an unused end.
+            // Only the last overflow page of a value has an unused end.
             None if is_small && !page::is_last_overflow(&data) => plan.pages_in_use += 1,
+            // The last overflow page of a value, or any page of a large database.
             _ => {
                 unclear.insert(*number);
             }
         }
     }
     if !unclear.is_empty() {
-        overflow::look_up(connection, &mut unclear, &mut plan, needles)?;
+        overflow::add_to_plan(connection, &mut unclear, &mut plan, needles)?;
         plan.unclear = unclear.len();
     }
     Ok(plan)

@@ -55,7 +55,7 @@ fn fill(connection: &Connection) {
 }
 
 #[test]
-fn nothing_is_left_of_removed_rows() {
+fn scrubbing_leaves_no_text_of_removed_rows_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let connection = Mutex::new(connection::open_writer(&path).unwrap());
@@ -71,7 +71,7 @@ fn nothing_is_left_of_removed_rows() {
 }
 
 #[test]
-fn pages_that_are_used_again_meanwhile_are_left_alone() {
+fn pages_that_rows_reused_after_planning_are_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let connection = Mutex::new(connection::open_writer(&path).unwrap());
@@ -80,7 +80,7 @@ fn pages_that_are_used_again_meanwhile_are_left_alone() {
     let plan = plan_overwrites(&path, &texts()).unwrap();
     assert!(
         plan.overwrites.iter().any(|overwrite| overwrite.guard.is_some()),
-        "free pages and ends of values"
+        "the plan has free pages or last overflow pages"
     );
     // Fills all free pages with the same text again.
     let text = ADDRESS.repeat(1_000);

@@ -188,7 +188,7 @@ impl StoreModel {
     ) -> Vec<(usize, String, Timestamp, Option<Timestamp>, u32)> {
         for entry in self.queue.iter_mut().filter(|entry| entry.scheduled && entry.due_at <= now) {
             entry.scheduled = false;
-            // Due in the hour that counts it.
+            // It counts against the limit of the hour in which it becomes pending, so its due time is in that hour.
             if entry.due_at.as_secs() / 3_600 < now.as_secs() / 3_600 {
                 entry.due_at = now;
             }
@@ -214,7 +214,7 @@ impl StoreModel {
         let mut seen = HashSet::new();
         outcomes
             .iter()
-            // A batch has one outcome for a message, even if its claim is kept.
+            // Only the first outcome of a message in a batch counts, even if its claim is kept.
             .map(|(number, outcome)| seen.insert(*number) && self.settle(*number, outcome))
             .collect()
     }

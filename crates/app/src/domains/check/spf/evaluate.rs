@@ -20,7 +20,7 @@ pub(in super::super) enum SpfResult {
         term: String,
         allows_everybody: bool,
     },
-    /// A term that does not allow the address matched, or none matched.
+    /// The matching term does not allow the address, or no term matched.
     NotAllowed,
     /// The name has no SPF record.
     NoRecord,

@@ -81,7 +81,7 @@ pub(super) fn broken_record(domain: &str, error: &PermError, cost: &Cost, sugges
             format!(
                 "{} Remove those that no longer send for you. {}",
                 too_many_lookups(cost),
-                offer("Until then this record works for mail from here", suggestion)
+                offer("Until then this record works for mail from this service", suggestion)
             )
         }
         PermErrorReason::TooManyVoidLookups(terms) => {

@@ -92,7 +92,7 @@ impl DomainSpec {
         Some(name.trim_end_matches('.').to_owned())
     }
 
-    /// Whether the name may be another one for each sender. The macro `v` does not count: it has only two values.
+    /// Whether the name may differ between senders. The macro `v` does not count: it has only two values.
     pub(super) fn differs_by_sender(&self) -> bool {
         self.has_macro(b"iph")
     }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_examples_pass() {
+    fn macro_examples_of_the_rfc_expand_as_documented() {
         // RFC 7208 7.4, with `postmaster` for `strong-bad`.
         for (spec, expected) in [
             ("%{s}.x.example", "postmaster@email.example.com.x.example"),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_domain_is_refused() {
+    fn invalid_domain_specifications_are_refused() {
         for bad in [
             "",
             "%",

@@ -77,7 +77,7 @@ fn perm_error_reason(zone: &[(&str, RecordType, &str)], record: &str) -> PermErr
 }
 
 #[test]
-fn simple_rfc_examples_pass() {
+fn simple_examples_of_the_rfc_give_the_documented_results() {
     for (record, passing, refused) in [
         ("v=spf1 +all", "1.2.3.4", ""),
         ("v=spf1 a -all", "192.0.2.10 192.0.2.11", "192.0.2.65"),
@@ -120,7 +120,7 @@ fn ptr_names_count_only_if_they_resolve_back_to_the_address() {
 }
 
 #[test]
-fn ten_lookups_are_allowed_and_two_void_ones() {
+fn ten_lookups_and_two_void_lookups_are_allowed() {
     let names: Vec<String> = (0..11).map(|number| format!("n{number}.example")).collect();
     let zone: Vec<(&str, RecordType, &str)> =
         names.iter().map(|name| (name.as_str(), RecordType::A, "198.51.100.1")).collect();
@@ -142,7 +142,7 @@ fn ten_lookups_are_allowed_and_two_void_ones() {
 }
 
 #[test]
-fn ten_mail_servers_are_allowed() {
+fn ten_mail_servers_of_an_mx_term_are_allowed() {
     let hosts: Vec<String> = (0..11).map(|number| format!("mx{number}.example")).collect();
     let mut zone: Vec<(&str, RecordType, &str)> = Vec::new();
     for host in &hosts {

@@ -37,7 +37,7 @@ pub(super) fn suggest(
     }
     existing.leave_out_broken(view, service, domain)?;
     let text = existing.merge_with(&[], InsertPosition::Last);
-    // The record allows all our addresses, but not everybody, so nothing has to be added.
+    // Nothing has to be added to a record that allows all our addresses, but not everybody.
     if let Summary::Passed { allows_everybody: None } =
         Summary::of(view, service, domain, &SpfRecord::parse(&text))?
     {
@@ -64,10 +64,12 @@ pub(super) fn suggest(
 
 /// The existing records, and the terms to leave out of them.
 struct ExistingRecords {
-    /// The records without invalid terms.
+    /// The records with their invalid terms repaired or dropped.
     records: Vec<SpfRecord>,
     left_out: LeftOut,
+    /// As in `Suggestion`.
     void: Vec<String>,
+    /// As in `Suggestion`.
     dropped: Vec<String>,
 }
 

@@ -11,13 +11,14 @@ use crate::domains::check::service::{SendingAddress, Service};
 const SAMPLE_PER_FAMILY: usize = 8;
 
 pub(super) enum Summary {
-    /// All addresses are allowed; with the term that allows everybody, if there is one.
+    /// All our addresses are allowed; with the term that allows everybody, if there is one.
     Passed {
         allows_everybody: Option<String>,
     },
-    /// Addresses that are not allowed.
+    /// Our addresses that are not allowed.
     Refused(Vec<String>),
     Broken(PermError),
+    /// A DNS question had no answer, for this reason.
     Unknown(String),
 }
 
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sample_is_spread_over_both_families() {
+    fn the_address_sample_is_spread_over_each_family() {
         let source = |address: String| SendingAddress {
             address: address.parse().unwrap(),
             helo: postroad_model::DomainName::parse("post.example").unwrap(),

@@ -15,7 +15,7 @@ const MARKS_MAX: usize = 20_000;
 
 /// Read marks and counters. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct ReadMarks {
+pub(super) struct InboxState {
     shared: Arc<Shared>,
 }
 
@@ -27,7 +27,7 @@ struct Shared {
     started: Instant,
 }
 
-impl Default for ReadMarks {
+impl Default for InboxState {
     fn default() -> Self {
         let shared =
             Shared { read_ids: Mutex::default(), deleted_count: AtomicU64::new(0), started: Instant::now() };
@@ -35,7 +35,7 @@ impl Default for ReadMarks {
     }
 }
 
-impl ReadMarks {
+impl InboxState {
     pub(super) fn is_read(&self, group: &Group) -> bool {
         self.shared.read_ids.lock().contains(&group.id())
     }
