@@ -20,8 +20,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Signal numbers that end a run, with the names that `kill` takes.
 const SIGNALS: [(i32, &str); 3] = [(SIGINT, "INT"), (SIGTERM, "TERM"), (SIGHUP, "HUP")];
 
-/// Listens for signals from its creation on: a signal that arrives before `run` ends the child as soon as it is
-/// started.
+/// Listens for signals from its creation on. A signal that arrives before `run` is remembered: it ends the child as
+/// soon as the child is started.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     /// Position in `SIGNALS` of the last signal, plus one; zero for none.

@@ -35,7 +35,8 @@ pub(crate) enum Compiler {
     Clippy,
 }
 
-/// Returns cargo's exit code. Dropping `cluster` stops the PostgreSQL server on every path.
+/// Runs all tests, or `cargo test` with `arguments` if there are any; returns cargo's exit code. Dropping `cluster`
+/// stops the PostgreSQL server on every path.
 pub(crate) fn run(repository: &Path, compiler: Compiler, arguments: &[String]) -> anyhow::Result<ExitCode> {
     install::ensure()?;
     let interpreter = python::ensure(&target_folder(repository))?;

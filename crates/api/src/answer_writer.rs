@@ -260,12 +260,13 @@ mod tests {
     const MIB: usize = 1 << 20;
     const SERVER_1: ServerId = ServerId(1);
 
+    /// Of 32 MiB, `Pools` gives 12 MiB to answers; one server may hold half of them.
     fn new_answer_writer() -> AnswerWriter {
         let pools = Pools::new(32 * MIB, Duration::from_secs(10));
         AnswerWriter { pools: Arc::new(pools), stall_max: STALL, time_max: 10 * STALL }
     }
 
-    fn free(answer_writer: &AnswerWriter) -> usize {
+    fn free_bytes(answer_writer: &AnswerWriter) -> usize {
         answer_writer.pools.answers.free_bytes()
     }
 
@@ -282,30 +283,31 @@ mod tests {
             "small ones need no reservation"
         );
         let share = answer_writer.reserve(SERVER_1, 3 * MIB).await.unwrap().unwrap();
-        assert_eq!(free(&answer_writer), 9 * MIB);
+        assert_eq!(free_bytes(&answer_writer), 9 * MIB);
         let mut body = answer_writer.write_reserved(Box::new(text()), share).await.unwrap();
-        assert_eq!(free(&answer_writer), 11 * MIB, "of the answer, only its text still counts");
+        assert_eq!(free_bytes(&answer_writer), 11 * MIB, "of the answer, only its text still counts");
         assert_eq!(body.size_hint().exact(), Some(MIB as u64));
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
-        assert_eq!((first.len(), free(&answer_writer)), (SEGMENT_BYTES, 11 * MIB));
+        assert_eq!((first.len(), free_bytes(&answer_writer)), (SEGMENT_BYTES, 11 * MIB));
         drop(first);
-        assert_eq!(free(&answer_writer), 11 * MIB + SEGMENT_BYTES);
+        assert_eq!(free_bytes(&answer_writer), 11 * MIB + SEGMENT_BYTES);
         let rest = body.collect().await.unwrap().to_bytes();
         assert_eq!((rest.len(), rest.last()), (MIB - SEGMENT_BYTES, Some(&b'"')));
         drop(rest);
-        assert_eq!(free(&answer_writer), 12 * MIB);
+        assert_eq!(free_bytes(&answer_writer), 12 * MIB);
     }
 
     #[tokio::test(start_paused = true)]
     async fn unreserved_answers_are_counted_and_no_server_gets_all_the_memory() {
         let answer_writer = new_answer_writer();
         let small = answer_writer.write(SERVER_1.into(), &"x".repeat(UNCOUNTED_BYTES - 2)).await.unwrap();
-        assert_eq!(free(&answer_writer), 12 * MIB, "small ones do not count");
+        assert_eq!(free_bytes(&answer_writer), 12 * MIB, "small ones do not count");
         let unread: Vec<Body> = futures_util::future::join_all(
             (0..6).map(|_| async { answer_writer.write(SERVER_1.into(), &text()).await.unwrap() }),
         )
         .await;
-        assert_eq!(free(&answer_writer), 6 * MIB);
+        assert_eq!(free_bytes(&answer_writer), 6 * MIB);
+        // Longer than the wait for memory, shorter than the time after which unread answers are cut off.
         let refused =
             tokio::time::timeout(STALL / 2 + STALL / 4, answer_writer.write(SERVER_1.into(), &text()))
                 .await
@@ -313,7 +315,7 @@ mod tests {
         assert!(matches!(refused.unwrap_err().reason, Reason::Unavailable(_)));
         drop(answer_writer.write(ServerId(2).into(), &text()).await.expect("others have their own share"));
         sleep(2 * STALL).await;
-        assert_eq!(free(&answer_writer), 12 * MIB, "unread answers are cut off");
+        assert_eq!(free_bytes(&answer_writer), 12 * MIB, "unread answers are cut off");
         drop((small, unread));
     }
 
@@ -327,7 +329,7 @@ mod tests {
         sleep(STALL).await;
         drop(body.frame().await.unwrap().expect("a slow reader gets the next segment"));
         sleep(2 * STALL).await;
-        assert_eq!(free(&answer_writer), 12 * MIB);
+        assert_eq!(free_bytes(&answer_writer), 12 * MIB);
         assert!(!body.is_end_stream() && body.frame().await.unwrap().is_err());
     }
 

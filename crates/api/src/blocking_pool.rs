@@ -30,10 +30,12 @@ impl BlockingPool {
         Self { permits: FairPool::new(CALLS_MAX, CALLS_OF_TENANT_MAX, wait_max) }
     }
 
-    /// Runs a future to completion on blocking threads. Reading, decoding and composing a large request alternate with
-    /// store calls, and a batch borrows its texts from the body all the way into `app`. Moving only the long steps to
-    /// other threads would need a copy of the texts for each step. A future that waits for the store or the network
-    /// holds no thread, and takes one again when it is woken.
+    /// Runs a future to completion on blocking threads. While the future waits for the store or the network, it holds
+    /// no thread; it takes one again when it is woken.
+    ///
+    /// The whole call runs there, because reading, decoding and composing a large request alternate with store calls.
+    /// Moving only the long steps to other threads would need a copy of the texts for each step: a batch borrows its
+    /// texts from the body all the way into `app`.
     pub(crate) async fn run<T, F>(&self, tenant: impl Into<Tenant>, call: F) -> Result<T, Failure>
     where
         T: Send + 'static,
@@ -160,6 +162,7 @@ mod tests {
             release.send_replace(true);
         };
         let (done, ()) = tokio::join!(&mut waiting, other);
+        // The others are refused if they wait longer than 1 ms for a thread.
         assert!(done.iter().any(Result::is_ok));
         assert_eq!(blocking_pool.permits.free(), CALLS_MAX);
     }

@@ -233,7 +233,7 @@ mod tests {
         BodyReader::new(&settings, Arc::new(pools))
     }
 
-    fn free(body_reader: &BodyReader) -> (usize, usize) {
+    fn free_bytes(body_reader: &BodyReader) -> (usize, usize) {
         (body_reader.pools.small.free_bytes(), body_reader.pools.large.free_bytes())
     }
 
@@ -243,10 +243,12 @@ mod tests {
         Body::from_stream(stream::iter(pieces))
     }
 
-    /// Body that announces `length` bytes and sends `left` of them. If `left` is smaller, the body then stalls.
+    /// Body of an announced length. If fewer bytes are to arrive, the body then stalls.
     struct Announced {
-        length: usize,
-        left: usize,
+        /// Announced bytes that were not sent yet.
+        announced_left: usize,
+        /// Bytes that will still be sent.
+        arriving_left: usize,
     }
 
     impl HttpBody for Announced {
@@ -258,22 +260,22 @@ mod tests {
             _: &mut std::task::Context<'_>,
         ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, std::io::Error>>> {
             use std::task::Poll;
-            if self.left == 0 {
-                return if self.length == 0 { Poll::Ready(None) } else { Poll::Pending };
+            if self.arriving_left == 0 {
+                return if self.announced_left == 0 { Poll::Ready(None) } else { Poll::Pending };
             }
-            let piece = PIECE_BYTES.min(self.left);
-            self.left -= piece;
-            self.length -= piece;
+            let piece = PIECE_BYTES.min(self.arriving_left);
+            self.arriving_left -= piece;
+            self.announced_left -= piece;
             Poll::Ready(Some(Ok(hyper::body::Frame::data(vec![0; piece].into()))))
         }
 
         fn size_hint(&self) -> hyper::body::SizeHint {
-            hyper::body::SizeHint::with_exact(self.length as u64)
+            hyper::body::SizeHint::with_exact(self.announced_left as u64)
         }
     }
 
     fn announced(length: usize, arriving: usize) -> Body {
-        Body::new(Announced { length, left: arriving })
+        Body::new(Announced { announced_left: length, arriving_left: arriving })
     }
 
     /// Body of unknown length that sends `arriving` bytes and then stalls.
@@ -300,8 +302,9 @@ mod tests {
     #[tokio::test]
     async fn a_body_counts_by_its_length_until_it_is_dropped() {
         let body_reader = new_body_reader(8 * MIB);
-        let all = free(&body_reader);
+        let all = free_bytes(&body_reader);
         let small = body_reader.read(SERVER_1, announced(100_000, 100_000)).await.unwrap();
+        // The pools count whole KiB.
         assert_eq!(
             (small.bytes.len(), small.memory.small.bytes(), small.memory.large.bytes()),
             (100_000, 98 << 10, 0)
@@ -315,7 +318,7 @@ mod tests {
         assert_eq!(unknown.bytes, vec![7; 20 * PIECE_BYTES]);
         assert_eq!((unknown.memory.small.bytes(), unknown.memory.large.bytes()), (SMALL_BYTES_MAX, MIB));
         drop((small, unknown));
-        assert_eq!(free(&body_reader), all);
+        assert_eq!(free_bytes(&body_reader), all);
         // A body larger than the server's share takes the whole share. It is accepted while the server has no other
         // large body.
         assert_eq!(
@@ -327,13 +330,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_announced_length_takes_no_memory() {
         let body_reader = new_body_reader(8 * MIB);
-        let all = free(&body_reader);
+        let all = free_bytes(&body_reader);
         let mut idle: Vec<_> =
             (0..100).map(|_| Box::pin(body_reader.read(SERVER_1, announced(8 * MIB, 0)))).collect();
         for reading in &mut idle {
             assert!(reading.now_or_never().is_none());
         }
-        assert_eq!(free(&body_reader), all);
+        assert_eq!(free_bytes(&body_reader), all);
     }
 
     #[tokio::test(start_paused = true)]
@@ -358,7 +361,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn large_bodies_that_wait_for_each_other_do_not_deadlock() {
         let body_reader = new_body_reader(8 * MIB);
-        let all = free(&body_reader);
+        let all = free_bytes(&body_reader);
         let begun = Instant::now();
         let reads = (0..6).map(|_| body_reader.read(SERVER_1, announced(3 * MIB, 3 * MIB)));
         let outcomes = futures_util::future::join_all(reads.map(|read| async {
@@ -370,13 +373,13 @@ mod tests {
         let refused: Vec<Failure> = outcomes.await.into_iter().filter_map(Result::err).collect();
         assert!(refused.len() < 6 && begun.elapsed() < Duration::from_secs(30), "{refused:?}");
         assert!(refused.iter().all(|failure| matches!(failure.reason, Reason::Unavailable(_))));
-        assert_eq!(free(&body_reader), all);
+        assert_eq!(free_bytes(&body_reader), all);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stalls_or_takes_too_long_is_refused() {
         let body_reader = new_body_reader(MIB);
-        let all = free(&body_reader);
+        let all = free_bytes(&body_reader);
         for body in [announced(MIB, PIECE_BYTES), announced(10, 0), unannounced(PIECE_BYTES)] {
             let refused = body_reader.read(SERVER_1, body).await.unwrap_err();
             let message = refused.reason.row().message.into_owned();
@@ -389,6 +392,6 @@ mod tests {
             });
         let refused = body_reader.read(SERVER_1, Body::from_stream(dripping)).await.unwrap_err();
         assert!(refused.reason.row().message.contains("within 120 seconds"));
-        assert_eq!(free(&body_reader), all);
+        assert_eq!(free_bytes(&body_reader), all);
     }
 }

@@ -1,5 +1,5 @@
 //! Outermost layer of the HTTP API. Every request gets an id; every answer gets its headers and one log line. A panic
-//! becomes an ordinary error answer, except in the profile `quick`, where a panic ends the process.
+//! becomes an ordinary error answer, except in the Cargo profile `quick`, where a panic ends the process.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -51,10 +51,10 @@ impl fmt::Debug for VirtualHost {
 }
 
 impl Boundary {
-    /// Answers one request that arrived on a connection from `socket`.
-    pub(crate) async fn answer(&self, mode: Mode, socket: Peer, request: Request<Body>) -> Response {
+    /// Answers one request that arrived on a connection from `socket_peer`: the client, or a proxy.
+    pub(crate) async fn answer(&self, mode: Mode, socket_peer: Peer, request: Request<Body>) -> Response {
         let headers = request.headers();
-        let peer = peer::resolve(socket, headers, &self.trusted_proxies);
+        let peer = peer::resolve(socket_peer, headers, &self.trusted_proxies);
         let info = RequestInfo::new(headers, peer);
         let (method, uri, version) = (request.method().clone(), request.uri().clone(), request.version());
         let (mut request, body_read_state) = drain::watch(request);
@@ -218,9 +218,9 @@ mod tests {
             virtual_host: None,
             dev_access: None,
         };
-        let socket = Peer { address: [127, 0, 0, 1].into(), tls: false };
+        let socket_peer = Peer { address: [127, 0, 0, 1].into(), tls: false };
         let request = Request::builder().uri("/api/v1/boom").header(X_REQUEST_ID, "abc").body(Body::empty());
-        let response = boundary.answer(Mode::Serve, socket, request.unwrap()).await;
+        let response = boundary.answer(Mode::Serve, socket_peer, request.unwrap()).await;
         assert_eq!(response.status(), 500);
         assert_eq!(response.headers()[X_REQUEST_ID], "abc");
         let body = response.into_body().collect().await.unwrap().to_bytes();

@@ -114,7 +114,8 @@ impl Connections {
         // shutting down, the timer fires for each check of `shutdown`.
         let mut timer = pin!(sleep(self.times.request_head));
         let mut shutdown: Option<ShutdownProgress> = None;
-        let mut cut_off_at: Option<Instant> = None;
+        // Set when an answer has stalled: the other answers of the connection may be sent until then.
+        let mut others_deadline: Option<Instant> = None;
         let mut stall_checks = interval(self.times.body_stall);
         stall_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -136,8 +137,7 @@ impl Connections {
                     if !unsent_answers.has_stalled(stall_max) {
                         continue;
                     }
-                    // The other streams of an HTTP/2 connection may finish first, for up to `LAST_ANSWER_TIME_MAX`.
-                    let deadline = *cut_off_at.get_or_insert_with(|| {
+                    let deadline = *others_deadline.get_or_insert_with(|| {
                         connection.as_mut().graceful_shutdown();
                         Instant::now() + LAST_ANSWER_TIME_MAX
                     });

@@ -215,6 +215,7 @@ pub(crate) async fn answer<C: Authenticate>(
     };
     let mut outcome = outcome.await;
     if let Ok(success) = &mut outcome {
+        // Sends and changes have an effect that the caller must learn; only changes concern delivery's setup.
         if operation.effect() != Effect::Read {
             success.memory.exempt();
         }

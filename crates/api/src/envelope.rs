@@ -235,7 +235,7 @@ pub(crate) async fn respond(
             }
         }
         Err(failure) => {
-            let answer = describe(info, &failure);
+            let answer = prepare_failure(info, &failure);
             match answer_writer.write(tenant, &answer.envelope).await {
                 Ok(body) => answer.into_response(body),
                 Err(unavailable) => failure_response(info, &unavailable),
@@ -253,7 +253,7 @@ pub(crate) async fn respond(
 
 /// Writes a small answer to a failed call, without counting its memory: the caller is unknown, or no memory is free.
 pub(crate) fn failure_response(info: &RequestInfo, failure: &Failure) -> Response {
-    let answer = describe(info, failure);
+    let answer = prepare_failure(info, failure);
     let text = serde_json::to_vec(&answer.envelope).expect("an error can be written as JSON");
     answer.into_response(text.into())
 }
@@ -277,7 +277,7 @@ impl FailureAnswer<'_> {
 }
 
 /// Builds the answer to a failure, and logs the cause if the fault is ours.
-fn describe<'a>(info: &'a RequestInfo, failure: &'a Failure) -> FailureAnswer<'a> {
+fn prepare_failure<'a>(info: &'a RequestInfo, failure: &'a Failure) -> FailureAnswer<'a> {
     let Failure { reason, warnings, .. } = failure;
     match reason {
         Reason::Internal(cause) => {

@@ -9,12 +9,12 @@ pub(crate) fn of<B>(request: &Request<B>) -> Option<&str> {
         Some(authority) => authority.as_str(),
         None => request.headers().get(HOST)?.to_str().ok()?,
     };
-    host_of(authority)
+    of_authority(authority)
 }
 
-/// Host without its port. `None` unless the host is a plain name or address, because it is copied into a `Location`
-/// header.
-pub(crate) fn host_of(authority: &str) -> Option<&str> {
+/// Host of an authority such as `mail.example.com:8080`, without the port. `None` unless the host is a plain name or
+/// address, because it is copied into a `Location` header.
+pub(crate) fn of_authority(authority: &str) -> Option<&str> {
     let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.find(']')) {
         Some(close) => authority.split_at(close + 2),
         None => authority.find(':').map_or((authority, ""), |at| authority.split_at(at)),
@@ -49,7 +49,7 @@ mod tests {
             "ü.example",
             "a#b",
         ] {
-            assert_eq!(host_of(bad), None, "{bad:?}");
+            assert_eq!(of_authority(bad), None, "{bad:?}");
         }
     }
 }

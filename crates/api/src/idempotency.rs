@@ -17,6 +17,7 @@ const POINTER: &str = "/idempotency_key";
 /// Hash of a request that creates something, if the request has an idempotency key. The same request has the same
 /// hash, however its JSON is written. The key itself is not hashed.
 pub(crate) fn fingerprint(headers: &HeaderMap, endpoint: &str, request: &Object<'_>) -> Option<[u8; 32]> {
+    // Like a send outside test mode.
     fingerprint_of_send(headers, endpoint, false, request)
 }
 

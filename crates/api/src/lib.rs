@@ -26,6 +26,7 @@ mod failure;
 mod fields;
 mod health;
 mod host;
+mod http_server;
 mod idempotency;
 mod ip_pools;
 mod jobs;
@@ -45,7 +46,6 @@ mod request_id;
 mod request_info;
 mod routes;
 mod send;
-mod server;
 mod server_settings;
 mod servers;
 mod settings;
@@ -69,8 +69,8 @@ use postroad_net::limits::PerAddressLimit;
 use postroad_net::local_dns::LocalDns;
 
 pub use dev::DevAccess;
+pub use http_server::HttpServer;
 pub use openapi::OPENAPI_JSON;
-pub use server::Server;
 pub use settings::{Mode, Settings, TimeLimits};
 
 /// The HTTP API of one process, for any number of listeners, which share its limits. Cheap to clone.

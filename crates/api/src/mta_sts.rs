@@ -16,8 +16,8 @@ pub(crate) const PATH: &str = "/.well-known/mta-sts.txt";
 /// Serves the policy, only under its own host name `mta-sts.rp.<hostname>`.
 pub(crate) async fn serve<B>(State(state): State<Arc<ApiState>>, request: Request<B>) -> Response {
     let own = state.app.host();
-    let name = format!("mta-sts.rp.{own}");
-    if !host::of(&request).is_some_and(|host| host.eq_ignore_ascii_case(&name)) {
+    let policy_host = format!("mta-sts.rp.{own}");
+    if !host::of(&request).is_some_and(|host| host.eq_ignore_ascii_case(&policy_host)) {
         return envelope::json_response(
             StatusCode::NOT_FOUND,
             r#"{"error":"there is no MTA-STS policy for this name"}"#,

@@ -9,9 +9,9 @@ use postroad_app::Peer;
 /// Returns the address and transport of the caller. `X-Forwarded-*` counts only from a trusted proxy. Of the addresses
 /// in `X-Forwarded-For`, the right-most one that is not a trusted proxy counts: the addresses left of it are the
 /// caller's own claim.
-pub(crate) fn resolve(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet]) -> Peer {
+pub(crate) fn resolve(socket_peer: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet]) -> Peer {
     let is_trusted = |address: IpAddr| trusted_proxies.iter().any(|network| network.contains(&address));
-    let mut peer = Peer { address: socket.address.to_canonical(), tls: socket.tls };
+    let mut peer = Peer { address: socket_peer.address.to_canonical(), tls: socket_peer.tls };
     if !is_trusted(peer.address) {
         return peer;
     }

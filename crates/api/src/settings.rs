@@ -46,7 +46,7 @@ pub struct TimeLimits {
     pub answer: Duration,
     /// Longest wait for a share of the memory, or for a permit such as those for batches and calls in flight.
     pub memory_wait: Duration,
-    /// Time for requests in flight to finish when the server stops.
+    /// Time for requests in flight to finish when the HTTP server stops.
     pub stop: Duration,
 }
 

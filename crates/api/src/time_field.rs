@@ -4,7 +4,7 @@ use postroad_model::Timestamp;
 
 use crate::fields::{Fields, Findings};
 
-/// Takes a time such as `from` or `to`, if present; times before 1970 are refused.
+/// Takes a time such as `from` or `to`, if present. Unlike `Fields::time`, refuses times before 1970.
 pub(crate) fn read_time(
     fields: &mut Fields<'_>,
     name: &'static str,

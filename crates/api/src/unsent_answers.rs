@@ -15,13 +15,13 @@ use tokio::time::Instant;
 
 use crate::permit_body;
 
-/// Time at which hyper last asked for a piece of each answer.
+/// The unsent answers of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct UnsentAnswers {
     answers: Mutex<AnswerTimes>,
 }
 
-/// The unsent answers, with the time of the latest progress of each.
+/// When each unsent answer last made progress.
 #[derive(Debug, Default)]
 struct AnswerTimes {
     /// Number of the latest answer.

@@ -1,5 +1,6 @@
-//! An HTTP request takes at most three times its own bytes of memory, plus 1 MB (`Limits`), from the first byte read to
-//! the answer. A batch takes four times its bytes, and five times on PostgreSQL, whose driver copies what it sends.
+//! The rule of `Limits`: an HTTP request takes at most three times its own bytes of memory, plus 1 MB, from the first
+//! byte read to the answer. A batch takes four times its bytes, and five times on PostgreSQL, whose driver copies what
+//! it sends.
 //!
 //! A counting allocator measures the whole process. Therefore this is a separate test binary with a single test.
 

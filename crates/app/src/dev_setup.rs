@@ -150,7 +150,8 @@ impl App {
         let domain = DomainName::parse(DEV_DOMAIN).expect("the constant is a domain name");
         if self.inner.store.find_domain(server.id, domain.clone()).await?.is_none() {
             let owner = DomainOwner::Server(server.id);
-            let new = self.new_domain(owner, domain.clone(), DkimKeyRequest::default(), true).await;
+            let (key, is_verified) = (DkimKeyRequest::default(), true);
+            let new = self.new_domain(owner, domain.clone(), key, is_verified).await;
             let new = new.map_err(|refusal| AdminError::refused(refusal.to_string()))?;
             self.inner.store.create_domain(new).await?;
         }

@@ -13,7 +13,7 @@ const INBOX_SETTING: &str = "inbox_cleared_at";
 #[boxed_futures]
 impl App {
     /// Records that the operator deletes one or all messages of the inbox. Call it before they are deleted.
-    pub async fn record_cleared_inbox(&self, by: &Requester) -> Result<(), AccountRefusal> {
+    pub async fn record_inbox_clearing(&self, by: &Requester) -> Result<(), AccountRefusal> {
         let operation = Operation::InstallationClearInbox;
         self.permit_operator(by, operation)?;
         let store = self.audited_store(by, operation, AuditSubject::Setting(INBOX_SETTING));

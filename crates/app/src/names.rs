@@ -12,7 +12,7 @@ pub(crate) fn find_problem(name: &str) -> Option<&'static str> {
     }
     // Commands accept an id wherever they accept a name.
     if name.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Some("should not be a number, which could be taken for an id");
+        return Some("should not consist of digits only, which could be taken for an id");
     }
     None
 }

@@ -66,7 +66,7 @@ async fn address_fields(service: &Service) {
     texts.push(format!("{} <{FROM}>", repeated_to_case_size("=?utf-8?q?=40?= ")));
     texts.push(format!("a@{}", repeated_to_case_size("a.")));
     for (field, fill) in fields {
-        // The three lists are read by the same function.
+        // The three lists are read by the same function, so two texts are enough for `cc` and `bcc`.
         let count = if field.ends_with("cc") { 2 } else { texts.len() };
         for text in &texts[..count] {
             service.measure_message(&format!("{field} {:?}", start(text)), text, fill).await;

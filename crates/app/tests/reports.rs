@@ -1,4 +1,4 @@
-//! Reports about domains that receivers mail: limits on what is kept of them.
+//! Reports of receivers about domains: limits on what is kept of them.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -502,7 +502,8 @@ async fn invitations_by_mail_are_limited_except_those_of_the_operator(fixture: F
     let operator = Requester::command_line();
     let by_operator = InvitationRequest { account: Some(fixture.account), ..bob.clone() };
     app.invite_user(&operator, by_operator).await.unwrap();
-    // Others can be invited, up to the limit of the account.
+    // Others can be invited, up to the account's limit of 100. Bob's sixth mail counts although it was refused; the
+    // operator's does not count.
     let person = |number: usize| invite(&format!("p{number}@example.com"), UserRole::Member);
     for number in 0..94 {
         app.invite_user(&by, person(number)).await.unwrap();

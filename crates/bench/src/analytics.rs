@@ -30,7 +30,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
     let daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
     let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default();
     let client = Client::new(text("url"));
-    let questions = [
+    let charts = [
         ("30 days by day", "timeseries", json!({})),
         ("30 days by day, Europe/Berlin", "timeseries", json!({"timezone": "Europe/Berlin"})),
         ("30 days by hour", "timeseries", json!({"granularity": "hour", "from": days_ago(30)})),
@@ -60,7 +60,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
         ("top tags of 30 days", "top", json!({"dimension": "tag"})),
         ("summary of 30 days, one tag", "summary", json!({"tag": "kind 1"})),
     ];
-    for (name, endpoint, body) in questions {
+    for (name, endpoint, body) in charts {
         for _ in 0..REPETITIONS {
             let begun = Instant::now();
             let reply = client

@@ -1,5 +1,5 @@
-//! Benchmark of growth, on one installation: the cost of a message after 1, 10 and 100 times as many messages as a run
-//! sends were stored, and then while a backlog of scheduled messages waits.
+//! Benchmark of growth: the cost of a message on an installation that already stores 1, 10 and 100 times the messages
+//! of one run, and then with a backlog of scheduled messages.
 
 use std::time::{Duration, Instant};
 
@@ -25,14 +25,14 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
             bench.systems.start(kind, Setup { sink_port: sink.port(), dkim: false, holds: false })?;
         let mut stored = 0;
         for step in STEPS {
-            let wanted = step * bench.messages;
-            eprintln!("{wanted} messages stored before · {}", kind.name());
-            send(bench, &*system, &sink, wanted.saturating_sub(stored), None).await?;
-            let work = format!("smtp → smtp, {wanted} messages stored before");
+            let before = step * bench.messages;
+            eprintln!("{before} messages stored before · {}", kind.name());
+            send(bench, &*system, &sink, before.saturating_sub(stored), None).await?;
+            let work = format!("smtp → smtp, {before} messages stored before");
             for _ in 0..bench.rounds {
                 report.add(&work, kind.name(), run(bench, &*system, &sink).await?);
             }
-            stored = wanted.max(stored) + bench.rounds * bench.messages;
+            stored = before.max(stored) + bench.rounds * bench.messages;
         }
         let waiting = 50 * bench.messages;
         eprintln!("a backlog of {waiting} scheduled messages · {}", kind.name());

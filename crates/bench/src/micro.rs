@@ -11,7 +11,7 @@ use postroad_test_programs::install;
 /// Shortest run that counts.
 const RUN_SECONDS_MIN: f64 = 0.5;
 /// Iterations of two runs, whose difference excludes the setup.
-const COUNTED: [u64; 2] = [20, 60];
+const COUNTED_ITERATIONS: [u64; 2] = [20, 60];
 
 pub(super) async fn measure(
     bench: &Bench,
@@ -48,7 +48,7 @@ async fn seconds(bench: &Bench, name: &str, iterations: u64) -> anyhow::Result<f
 
 async fn instructions(bench: &Bench, name: &str) -> anyhow::Result<f64> {
     let mut totals = [0.0; 2];
-    for (total, iterations) in totals.iter_mut().zip(COUNTED) {
+    for (total, iterations) in totals.iter_mut().zip(COUNTED_ITERATIONS) {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
         command.arg(bench.program("micro")).args([name, &iterations.to_string()]);
@@ -56,7 +56,7 @@ async fn instructions(bench: &Bench, name: &str) -> anyhow::Result<f64> {
         let line = errors.lines().find_map(|line| line.split_once("Collected : "));
         *total = line.context("valgrind counts")?.1.trim().parse()?;
     }
-    Ok((totals[1] - totals[0]) / (COUNTED[1] - COUNTED[0]) as f64)
+    Ok((totals[1] - totals[0]) / (COUNTED_ITERATIONS[1] - COUNTED_ITERATIONS[0]) as f64)
 }
 
 /// Runs a command; returns its output on stdout and stderr.

@@ -47,7 +47,8 @@ impl Work {
         }
     }
 
-    /// Whether a system does this work: the peers accept only SMTP, and are set up without signing and passwords.
+    /// Whether a system does this work: Postfix and Haraka accept only SMTP, and are set up without signing and without
+    /// passwords.
     fn is_done_by(self, kind: Kind) -> bool {
         !kind.is_peer() || matches!(self, Self::Smtp { dkim: false, .. })
     }

@@ -97,7 +97,8 @@ const OTHER_PAGES: &[(&str, &str)] = &[
     ("inbox", "/inbox"),
 ];
 
-/// Fills the folder `data` unless an earlier run has filled it, and keeps it. Without `data`, uses a temporary folder.
+/// Measures all pages over the messages in the folder `data`, which is filled once and kept. Without `data`, fills a
+/// temporary folder.
 pub(super) async fn measure(
     bench: &Bench,
     report: &mut Report,
@@ -243,7 +244,8 @@ impl Pages {
         Ok(pages.chain(others).map(|(name, path)| (name, filled(path))).collect())
     }
 
-    /// The part after `folder` of the first link of a page for which `is_wanted` holds.
+    /// Finds the first link on `page` that begins with `folder` and whose remainder satisfies `is_wanted`; returns that
+    /// remainder.
     async fn first_link(
         &self,
         page: &str,
@@ -257,7 +259,7 @@ impl Pages {
         Ok(found.with_context(|| format!("{page} has no link to {folder}"))?.to_owned())
     }
 
-    /// Requests a page repeatedly; returns the times in milliseconds, sorted, and the bytes of a first visit.
+    /// Requests one page repeatedly; returns the times in milliseconds, sorted, and the bytes of a first visit.
     async fn measure(&self, path: &str) -> anyhow::Result<(Vec<f64>, usize)> {
         let (mut milliseconds, mut bytes) = (Vec::with_capacity(REPETITIONS), 0);
         for _ in 0..REPETITIONS {

@@ -163,7 +163,7 @@ impl Delivery {
         let connector = Connector {
             dns,
             tls,
-            credentials: credentials(&settings),
+            credentials: smart_host_credentials(&settings),
             connect_timeout: settings.connect_timeout,
             timeouts: PhaseTimeouts {
                 reply: settings.reply_timeout,
@@ -285,7 +285,7 @@ impl Delivery {
     }
 }
 
-fn credentials(settings: &Settings) -> Option<Credentials> {
+fn smart_host_credentials(settings: &Settings) -> Option<Credentials> {
     let smart_host = settings.smart_host.as_ref()?;
     let (username, password) = smart_host.credentials.clone()?;
     Some(Credentials { username, password, allow_without_tls: smart_host.is_local() })

@@ -186,6 +186,7 @@ impl QueueAdmin {
         })
     }
 
+    /// The server that a message belongs to.
     pub async fn locate(&self, id: MessageId) -> Result<Option<ServerId>, StoreError> {
         self.store.locate_message(id).await
     }

@@ -56,7 +56,7 @@ pub struct Settings {
     pub simulator_domain: DomainName,
     /// Whether the simulator runs; without it, mail to its domain fails at once.
     pub simulator: bool,
-    /// Catch mail in an inbox in this process instead of sending it out; the simulator's mail is not caught.
+    /// Whether mail is caught in an inbox in this process instead of being sent; the simulator's mail is not caught.
     pub catch_all: bool,
     /// Messages whose last bytes were sent may finish for this long when the service stops.
     pub drain_timeout: Duration,

@@ -1,4 +1,4 @@
-//! The flight journal after kill -9: a process writes marks and prints each, until it is killed at a random moment.
+//! The flight journal after kill -9: a process writes marks and prints each, until it is killed.
 
 #![cfg(test)]
 

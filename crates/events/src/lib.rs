@@ -27,8 +27,8 @@ pub use retry::RetrySettings;
 pub use sample::sample;
 pub use signature::{PostalSigner, PostalSignerError, SecretError, StandardSecret};
 
-/// Time that posts in progress have to finish when the worker stops. Then they are aborted, and repeated by another node
-/// or after the next start.
+/// When the worker stops, posts in progress may take this long to finish. Then they are aborted, and repeated by
+/// another node or after the next start.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
@@ -124,7 +124,8 @@ impl WebhookTester {
         let Some(webhook) = self.store.find_webhook(server_id, id).await? else { return Ok(None) };
         let event = sample(server_id, self.store.ids()?.next(), kind, self.poster.now());
         let event_id = event.id;
-        let post = self.poster.post(&webhook, event, 0, std::future::pending()).await;
+        let (earlier_attempts, never) = (0, std::future::pending());
+        let post = self.poster.post(&webhook, event, earlier_attempts, never).await;
         self.record(&webhook, post).await?;
         Ok(self.store.list_event_attempts(server_id, event_id, 1).await?.into_iter().next())
     }

@@ -52,13 +52,13 @@ impl Poster {
         self.clock.now()
     }
 
-    /// Posts an event. `attempts` is the number of earlier attempts. If `preempted` completes before the answer
-    /// arrives, the post is given up.
+    /// Posts an event. `earlier_attempts` is the number of attempts before this one. If `preempted` completes before
+    /// the answer arrives, the post is given up.
     pub(crate) async fn post(
         &self,
         webhook: &Webhook,
         event: FeedEvent,
-        attempts: u32,
+        earlier_attempts: u32,
         preempted: impl Future<Output = ()>,
     ) -> PostResult {
         let (at, begun) = (self.clock.now(), Instant::now());
@@ -76,7 +76,7 @@ impl Poster {
                 message_id: event.message_id,
                 kind: event.kind,
                 at,
-                number: attempts + 1,
+                number: earlier_attempts + 1,
                 url: webhook.url.clone(),
                 status: None,
                 answer: String::new(),

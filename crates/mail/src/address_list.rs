@@ -33,7 +33,7 @@ pub enum AddressListProblem {
 pub(crate) struct AddressList {
     /// The bare addresses, group members included. Never empty.
     pub(crate) addresses: Vec<String>,
-    /// Addresses that a reader sees in encoded words or non-ASCII text, as `find_spelled_domains` returns them.
+    /// Addresses that a reader sees in encoded words or non-ASCII text, as `find_spelled_addresses` returns them.
     pub(crate) spelled_addresses: Vec<String>,
 }
 
@@ -58,11 +58,11 @@ pub(crate) fn parse_address_list(value: &[u8]) -> Result<AddressList, AddressLis
     if reader.addresses.is_empty() {
         return Err(AddressListProblem::Empty);
     }
-    let spelled_domains = find_spelled_domains(&text);
-    if spelled_domains.len() > ADDRESSES_MAX {
+    let spelled_addresses = find_spelled_addresses(&text);
+    if spelled_addresses.len() > ADDRESSES_MAX {
         return Err(AddressListProblem::TooMany);
     }
-    Ok(AddressList { addresses: reader.addresses, spelled_addresses: spelled_domains })
+    Ok(AddressList { addresses: reader.addresses, spelled_addresses })
 }
 
 /// Every address that the value of a header like From contains or shows.
@@ -75,7 +75,7 @@ pub fn find_addresses(value: &str) -> Result<Vec<String>, AddressListProblem> {
 /// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` looks to every reader as if it came from the bank. Only the domain
 /// matters: the local part is always `x`. Returns at most `ADDRESSES_MAX` + 1 addresses, and none for ASCII without
 /// encoded words, which everybody reads the same way.
-pub fn find_spelled_domains(text: &str) -> Vec<String> {
+pub fn find_spelled_addresses(text: &str) -> Vec<String> {
     let decoded = decode_words(text);
     if text.is_ascii() && decoded == text {
         return Vec::new();

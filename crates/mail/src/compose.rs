@@ -156,7 +156,8 @@ fn write_custom(out: &mut Vec<u8>, name: &str, value: &str) {
         return;
     }
     let mut line = HeaderLine::new(out, name);
-    // Encoded words in ASCII are not decoded: in some headers they have no meaning.
+    // In a value that is wholly ASCII, encoded words stay as they are: in some headers they have no meaning. Any other
+    // value must be encoded in any case, so its encoded words are decoded first.
     let value = if value.is_ascii() { clean(value) } else { clean_decoded(value) };
     line.mixed_text(value.trim_matches(' '));
     line.finish();

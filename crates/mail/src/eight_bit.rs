@@ -222,6 +222,7 @@ mod tests {
     #[test]
     fn only_local_parts_stay_non_ascii() {
         assert_eq!(encoded("To: Zoë <zoë@x.test>".as_bytes()), "To: =?utf-8?Q?Zo=C3=AB?= <zoë@x.test>\r\n");
+        // Not lists of addresses: they are encoded as text, and no word (here: `Lee`) is lost.
         for text in ["To: Zoë Lee a@x.test", "To: ü <q@q.test>, x@y@z"] {
             assert!(
                 !encoded(text.as_bytes()).contains("=?= a@x") && encoded(text.as_bytes()).is_ascii(),

@@ -143,7 +143,7 @@ impl WordEncoding {
         if q_length <= text.len().div_ceil(3) * 4 { Self::Q } else { Self::B }
     }
 
-    /// Splits `text` after its longest start, in whole characters, whose payload is at most `room` bytes long.
+    /// Splits off the longest beginning of `text`, in whole characters, that takes at most `room` bytes when encoded.
     pub(crate) fn split(self, text: &str, room: usize) -> (&str, &str) {
         let mut used = 0;
         for (at, c) in text.char_indices() {

@@ -166,9 +166,9 @@ fn code_of_word(word: &str) -> Option<String> {
     if is_digits(word) {
         return (4..=8).contains(&word.len()).then(|| word.to_owned());
     }
-    let is_capital = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit();
+    let is_capital_or_digit = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit();
     let is_mixed = (6..=10).contains(&word.len())
-        && word.bytes().all(is_capital)
+        && word.bytes().all(is_capital_or_digit)
         && word.bytes().any(|b| b.is_ascii_digit())
         && word.bytes().any(|b| b.is_ascii_uppercase());
     is_mixed.then(|| word.to_owned())

@@ -37,7 +37,7 @@ pub mod unsubscribe;
 mod varint;
 pub mod view;
 
-pub use address_list::{AddressListProblem, find_addresses, find_spelled_domains};
+pub use address_list::{AddressListProblem, find_addresses, find_spelled_addresses};
 pub use attachment::Attachment;
 pub use classify::{
     EnhancedCode, Phase as ReplyPhase, Reply, ReplyProblem, Signal, Verdict, classify, classify_in,

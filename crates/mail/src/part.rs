@@ -72,6 +72,7 @@ fn choose_encoding(text: &str) -> (Encoding, usize) {
         return (Encoding::SevenBit, length);
     }
     let is_escaped = |b: &u8| u8::from(*b >= 127) | u8::from(*b == b'=');
+    // The sum of a chunk of 128 fits into a byte.
     let escaped: usize =
         text.as_bytes().chunks(128).map(|chunk| usize::from(chunk.iter().map(is_escaped).sum::<u8>())).sum();
     let quoted_length = length + 2 * escaped;

@@ -2,8 +2,8 @@
 
 /// Both headers, each with its line ending. `mailto` is an address without its scheme.
 pub fn one_click_headers(url: &str, mailto: Option<&str>) -> String {
-    let written = mailto.map(|address| format!(",\r\n <mailto:{address}>")).unwrap_or_default();
-    format!("List-Unsubscribe: <{url}>{written}\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n")
+    let mailto = mailto.map(|address| format!(",\r\n <mailto:{address}>")).unwrap_or_default();
+    format!("List-Unsubscribe: <{url}>{mailto}\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n")
 }
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ mod tests {
             "path:192.0.2.1/",
             "source-provider:x/google",
         ] {
-            assert_eq!(GateScope::parse(bad), None, "{bad:?} was taken");
+            assert_eq!(GateScope::parse(bad), None, "{bad:?} was accepted");
         }
     }
 }

@@ -120,7 +120,7 @@ mod tests {
             "a@example.com>",
             "x <a@example.com> y",
         ] {
-            assert!(Mailbox::parse(bad).is_err(), "{bad:?} was taken");
+            assert!(Mailbox::parse(bad).is_err(), "{bad:?} was accepted");
         }
     }
 

@@ -104,7 +104,7 @@ mod tests {
         for bad in
             ["", "100", "/m", "0/m", "-1/m", "+1/m", "1.5/s", "100/d", "100/min", "4294967296/h", " 1/m"]
         {
-            assert_eq!(SendRate::parse(bad), None, "{bad:?} was taken");
+            assert_eq!(SendRate::parse(bad), None, "{bad:?} was accepted");
         }
     }
 }

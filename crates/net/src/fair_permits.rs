@@ -1,5 +1,6 @@
 //! Permits shared by sending servers, and by destinations: neither the work of one server nor the work for one slow
 //! destination can hold all permits. Waiting work is served round robin: by server, and within a server by destination.
+//! Shares depend on the permits that are free; in `limits::FairPool` each tenant has a fixed share.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -331,6 +332,7 @@ mod tests {
     #[tokio::test]
     async fn one_server_leaves_room_for_others_and_waits_once_it_holds_its_share() {
         let permits = permits(8, 64);
+        // Each server gets half of the permits that the servers before it left.
         let mut first = take_all(&permits, FIRST, 100);
         assert_eq!(first.len(), 4);
         let second = take_all(&permits, SECOND, 200);
@@ -393,7 +395,7 @@ mod tests {
         let mut waiting: Vec<_> =
             destinations.iter().map(|destination| Box::pin(permits.take(FIRST, destination))).collect();
         let refused = waiting.iter_mut().filter_map(FutureExt::now_or_never).count();
-        assert_eq!(refused, 16);
+        assert_eq!(refused, 16, "one server may have four of the eight pieces of waiting work");
         let mut other = Box::pin(permits.take(SECOND, &50));
         assert!((&mut other).now_or_never().is_none(), "it waits for its turn");
     }

@@ -101,6 +101,7 @@ impl LocalDns {
         self.records.lock().values().flatten().cloned().collect()
     }
 
+    /// Like `publish`, but does not write the file.
     fn insert(&self, records: Vec<LocalRecord>) -> Vec<LocalRecord> {
         let mut zone = self.records.lock();
         let (mut published, mut replaced) = (Vec::new(), BTreeSet::new());

@@ -1,4 +1,4 @@
-//! Concurrent callers with the same key share one lookup: they wait for one task.
+//! Concurrent callers with the same key share one look-up: they wait for one task.
 //!
 //! The work runs as a separate task, so a caller that gives up does not cancel it for the other callers.
 

@@ -11,11 +11,11 @@ use crate::problem::Problem;
 pub(crate) type Answer = Result<Response, Problem>;
 
 pub(crate) fn page(template: &impl Template) -> Answer {
-    page_with(StatusCode::OK, template)
+    page_with_status(StatusCode::OK, template)
 }
 
 /// A page with another status, such as 422 for a form that is shown again with its errors.
-pub(crate) fn page_with(status: StatusCode, template: &impl Template) -> Answer {
+pub(crate) fn page_with_status(status: StatusCode, template: &impl Template) -> Answer {
     let text = template.render().map_err(|error| Problem::Internal(error.to_string()))?;
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;

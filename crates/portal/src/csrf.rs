@@ -10,15 +10,15 @@ use subtle::ConstantTimeEq;
 pub(crate) const FIELD: &str = "csrf";
 
 /// The token for a session with this secret. The token does not reveal the secret.
-pub(crate) fn token(session: &str) -> String {
+pub(crate) fn token(session_secret: &str) -> String {
     let mut context = Context::new(&SHA256);
     context.update(b"postroad form token\0");
-    context.update(session.as_bytes());
+    context.update(session_secret.as_bytes());
     URL_SAFE_NO_PAD.encode(context.finish())
 }
 
-pub(crate) fn is_valid(session: &str, text: &str) -> bool {
-    token(session).as_bytes().ct_eq(text.as_bytes()).into()
+pub(crate) fn is_valid(session_secret: &str, text: &str) -> bool {
+    token(session_secret).as_bytes().ct_eq(text.as_bytes()).into()
 }
 
 #[cfg(test)]

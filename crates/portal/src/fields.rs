@@ -42,19 +42,26 @@ impl Fields {
 
     /// Reads a form of somebody who need not be signed in, within `OPEN_FORM_BYTES_MAX` and `OPEN_FORM_TIME_MAX`.
     pub(crate) async fn of_open_body(body: Body) -> Result<Self, Problem> {
-        Ok(Self::parse(&Self::read(body, OPEN_FORM_BYTES_MAX, OPEN_FORM_TIME_MAX).await?))
+        Ok(Self::parse(&Self::read_bytes(body, OPEN_FORM_BYTES_MAX, OPEN_FORM_TIME_MAX).await?))
     }
 
     /// Reads the bytes of a form; refuses one that is larger than `bytes_max` or takes longer than `time_max`.
-    pub(crate) async fn read(body: Body, bytes_max: usize, time_max: Duration) -> Result<Bytes, Problem> {
+    pub(crate) async fn read_bytes(
+        body: Body,
+        bytes_max: usize,
+        time_max: Duration,
+    ) -> Result<Bytes, Problem> {
         let Ok(read) = timeout(time_max, to_bytes(body, bytes_max)).await else {
             return Err(too_slow(time_max));
         };
         read.map_err(|_| too_large(bytes_max))
     }
 
-    /// Reads the bytes of a form of at most `FORM_BYTES_MAX`, and reserves memory for the bytes as they arrive.
-    pub(crate) async fn read_counted(body: Body, memory: &mut FormMemory<'_>) -> Result<Bytes, Problem> {
+    /// Like `read_bytes`, within `FORM_BYTES_MAX` and `FORM_TIME_MAX`. Reserves memory for the bytes as they arrive.
+    pub(crate) async fn read_bytes_reserving(
+        body: Body,
+        memory: &mut FormMemory<'_>,
+    ) -> Result<Bytes, Problem> {
         let reading = async {
             let (mut bytes, mut reserved) = (Vec::<u8>::new(), 0);
             let mut pieces = body.into_data_stream();
@@ -151,12 +158,12 @@ mod tests {
         let reading = (0..9).map(|_| async {
             let first = stream::iter([Ok::<_, Infallible>(vec![b'x'; 1_100_000])]);
             let mut memory = permits.form(slow);
-            Fields::read_counted(Body::from_stream(first.chain(stream::pending())), &mut memory).await
+            Fields::read_bytes_reserving(Body::from_stream(first.chain(stream::pending())), &mut memory).await
         });
         let another = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let mut memory = permits.form(other);
-            let read = Fields::read_counted(Body::from("a=1".repeat(500_000)), &mut memory).await;
+            let read = Fields::read_bytes_reserving(Body::from("a=1".repeat(500_000)), &mut memory).await;
             assert_eq!(read.expect("there is memory for other accounts").len(), 1_500_000);
         };
         let (read, ()) = tokio::join!(future::join_all(reading), another);
@@ -166,7 +173,8 @@ mod tests {
         assert_eq!(refused(|problem| matches!(problem, Problem::Unavailable(_))), 1);
         assert_eq!(refused(|problem| matches!(problem, Problem::Invalid(_))), 8, "they took too long");
         let mut memory = permits.form(slow);
-        let large = Fields::read_counted(Body::from(vec![b'x'; FORM_BYTES_MAX + 1]), &mut memory).await;
+        let large =
+            Fields::read_bytes_reserving(Body::from(vec![b'x'; FORM_BYTES_MAX + 1]), &mut memory).await;
         assert!(matches!(large, Err(Problem::Invalid(_))), "{large:?}");
     }
 

@@ -309,6 +309,6 @@ fn capitalised(text: &str) -> String {
 }
 
 /// Checks the hidden field of every form that a signed-in person posts.
-pub(crate) fn check_token(session: &str, token: &str) -> Result<(), Problem> {
-    if csrf::is_valid(session, token) { Ok(()) } else { Err(Problem::StaleForm) }
+pub(crate) fn check_token(session_secret: &str, token: &str) -> Result<(), Problem> {
+    if csrf::is_valid(session_secret, token) { Ok(()) } else { Err(Problem::StaleForm) }
 }

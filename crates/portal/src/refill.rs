@@ -18,13 +18,13 @@ const NOT_REFILLED_TYPES: [&str; 6] = ["hidden", "password", "submit", "button",
 /// Hidden fields that do not identify the object of a form.
 const NON_IDENTIFYING_FIELDS: [&str; 4] = ["csrf", "once", "version", "had_last_day"];
 
-/// The page, with the submitted values in the form that is sent to `action`.
-pub(crate) async fn refill(page: Answer, action: &str, fields: &Fields, problem: &str) -> Answer {
+/// Like `refill_html`, for the answer with the page.
+pub(crate) async fn refill_answer(page: Answer, action: &str, fields: &Fields, problem: &str) -> Answer {
     let (head, body) = page?.into_parts();
     let internal = |error: &dyn std::fmt::Display| Problem::Internal(error.to_string());
     let bytes = to_bytes(body, PAGE_BYTES_MAX).await.map_err(|error| internal(&error))?;
     let html = String::from_utf8(bytes.into()).map_err(|error| internal(&error))?;
-    Ok(Response::from_parts(head, Body::from(fill(html, action, fields, problem))))
+    Ok(Response::from_parts(head, Body::from(refill_html(html, action, fields, problem))))
 }
 
 /// The page, with the submitted values in the form that is sent to `action`. Of several such forms, the one with the
@@ -32,7 +32,7 @@ pub(crate) async fn refill(page: Answer, action: &str, fields: &Fields, problem:
 /// submitted again, the old ones would undo that change.
 ///
 /// Searching the HTML as text is safe: askama has escaped angle brackets and quotation marks in text from outside.
-pub(crate) fn fill(html: String, action: &str, fields: &Fields, problem: &str) -> String {
+pub(crate) fn refill_html(html: String, action: &str, fields: &Fields, problem: &str) -> String {
     if is_other_version(problem) {
         return html;
     }
@@ -204,7 +204,7 @@ mod tests {
                     <input type=\"checkbox\" name=\"d\" value=\"1\"><input type=\"password\" name=\"p\"></form></details>";
         let fields =
             Fields::parse(b"csrf=x&a=%22%3E%3Cb%3E%26lt%3B&t=%3C%2Ftextarea%3E%3Cscript%3E&s=2&d=1&p=secret");
-        let filled = fill(html.to_owned(), "/a", &fields, "No.");
+        let filled = refill_html(html.to_owned(), "/a", &fields, "No.");
         for part in [
             "<input name=\"a\" value=\"other\">",
             "<details open class=\"x\">",
@@ -219,7 +219,7 @@ mod tests {
             assert!(filled.contains(part), "{part}: {filled}");
         }
         assert!(!filled.contains("secret"), "{filled}");
-        assert_eq!(fill(html.to_owned(), "/a", &fields, OTHER_VERSION), html);
+        assert_eq!(refill_html(html.to_owned(), "/a", &fields, OTHER_VERSION), html);
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
                     <form action=\"/a\"><input type=\"hidden\" name=\"pool\" value=\"2\"><input name=\"x\">\
                     <select name=\"s\"><option selected>live</option><option>development</option></select></form>";
         let fields = Fields::parse(b"pool=2&x=typed&s=development");
-        let filled = fill(html.to_owned(), "/a", &fields, "No.");
+        let filled = refill_html(html.to_owned(), "/a", &fields, "No.");
         let (first, second) = filled.split_once("</form>").expect("two forms");
         assert!(!first.contains("typed") && second.contains("value=\"typed\""), "{filled}");
         assert!(second.contains("<option value=\"development\" selected=\"\">development"), "{filled}");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_shown_at_the_address_of_a_form_links_to_itself() {
+    fn a_page_shown_at_the_url_of_a_form_links_to_itself() {
         let html = "<main><form method=\"get\"></form><a href=\"?after=1\">More</a><div data-live=\"/l\"></div></main>";
         let shown = with_problem(html, "<b>&", "/list?q=1");
         assert_eq!(

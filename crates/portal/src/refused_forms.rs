@@ -16,11 +16,11 @@ use axum::response::Response;
 use postroad_app::Peer;
 use tower::Service as _;
 
-use crate::answer::page_with;
+use crate::answer::page_with_status;
 use crate::fields::Fields;
 use crate::layout::{Layout, section_of};
 use crate::problem::ProblemText;
-use crate::refill::{PAGE_BYTES_MAX, fill, with_problem};
+use crate::refill::{PAGE_BYTES_MAX, refill_html, with_problem};
 use crate::state::PortalState;
 use crate::visit::{SentForm, Visit};
 
@@ -92,7 +92,7 @@ impl RefusedForms {
             let fields = Fields::parse(&form.bytes);
             for page in back.iter().cloned().chain(parent_paths(&path)) {
                 if let Some(html) = self.load(&head, &page).await.filter(|html| has_form(html, &path)) {
-                    let html = fill(html, &path, &fields, &problem.text);
+                    let html = refill_html(html, &path, &fields, &problem.text);
                     let html = with_problem(&html, &problem.text, &page);
                     return Some(html_answer(status, html));
                 }
@@ -102,7 +102,7 @@ impl RefusedForms {
         layout.notice = None;
         // A link back to this path would lead to the same problem.
         let back = back.filter(|back| back.split('?').next() != Some(path.as_str()));
-        page_with(status, &RefusedPage { layout, text: problem.text.clone(), back }).ok()
+        page_with_status(status, &RefusedPage { layout, text: problem.text.clone(), back }).ok()
     }
 
     /// The HTML of another page, as the same person sees it.

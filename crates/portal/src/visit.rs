@@ -47,7 +47,7 @@ pub(crate) struct Visit {
     /// Scheme and host that the browser uses, such as `https://mail.example.com`.
     pub(crate) base_url: String,
     /// The session's secret, from its cookie.
-    pub(crate) session: String,
+    pub(crate) session_secret: String,
     /// Fields of the query.
     pub(crate) query: Fields,
     /// Time zone of the reader, from a cookie that the script sets; UTC without it.
@@ -89,10 +89,10 @@ impl FromRequestParts<Arc<PortalState>> for Visit {
         let peer = peer(parts)?;
         let next = parts.uri.path_and_query().filter(|_| parts.method.is_safe());
         let next = next.map_or_else(|| "/".to_owned(), ToString::to_string);
-        let Some(session) = session::token(&parts.headers, peer) else {
+        let Some(session_secret) = session::token(&parts.headers, peer) else {
             return Err(Problem::SignIn { next });
         };
-        let Some(person) = state.app.find_session(&session, peer.address).await? else {
+        let Some(person) = state.app.find_session(&session_secret, peer.address).await? else {
             return Err(Problem::SignIn { next });
         };
         let requester = person.requester();
@@ -102,7 +102,7 @@ impl FromRequestParts<Arc<PortalState>> for Visit {
             requester,
             peer,
             base_url: base_url(parts, peer),
-            session,
+            session_secret,
             person,
             query,
             zone: zone(&parts.headers),
@@ -123,7 +123,7 @@ impl FromRequest<Arc<PortalState>> for Form {
         if let Some(SentForm(sent)) = parts.extensions.get() {
             sent.get_or_init(|| form);
         }
-        check_token(&visit.session, fields.text(csrf::FIELD))?;
+        check_token(&visit.session_secret, fields.text(csrf::FIELD))?;
         Ok(Self { visit, fields })
     }
 }
@@ -136,11 +136,11 @@ async fn read_form(visit: &Visit, body: Body, may_be_large: bool) -> Result<Form
     let is_large = body.size_hint().exact().is_some_and(|bytes| bytes > FORM_BYTES_MAX as u64);
     if may_be_large && is_large {
         let permit = work.large_form(account).await?;
-        let bytes = Fields::read(body, LARGE_FORM_BYTES_MAX, LARGE_FORM_TIME_MAX).await?;
+        let bytes = Fields::read_bytes(body, LARGE_FORM_BYTES_MAX, LARGE_FORM_TIME_MAX).await?;
         return Ok(FormBytes { bytes, _permit: Some(permit), _memory: ByteShare::default() });
     }
     let mut memory = work.form(account);
-    let bytes = Fields::read_counted(body, &mut memory).await?;
+    let bytes = Fields::read_bytes_reserving(body, &mut memory).await?;
     Ok(FormBytes { bytes, _permit: None, _memory: memory.into_share() })
 }
 
@@ -206,7 +206,7 @@ impl Visit {
     ) -> Result<Layout, Problem> {
         let (servers, _) =
             self.app().list_servers_as(&self.requester, self.own_servers(), None, MENU_SERVERS_MAX).await?;
-        let mut layout = Layout::new(title, section, &self.person.user, csrf::token(&self.session));
+        let mut layout = Layout::new(title, section, &self.person.user, csrf::token(&self.session_secret));
         layout.base_url.clone_from(&self.base_url);
         layout.servers = servers.iter().map(ServerLink::of).collect();
         layout.server = server.map(ServerLink::of);

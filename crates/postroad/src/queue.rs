@@ -1,5 +1,5 @@
-//! Executes `postroad queue …`: in the running service, which knows why a message waits, or in the command itself on
-//! the store.
+//! Executes `postroad queue …` in the running service, which knows why a message waits. Without a running service, the
+//! command executes it itself on the store.
 
 use anyhow::{Context, bail};
 use postroad_app::App;
@@ -61,7 +61,7 @@ pub(crate) async fn execute(
     }
 }
 
-/// A queued message and why it waits: the engine's reason, the last failure with the other server's reply, and the
+/// A queued message and why it waits: the engine's reason, the last failure with the other host's reply, and the
 /// gates that apply.
 fn waiting_json(waiting: WaitingMessage) -> Value {
     let WaitingMessage { entry, why, last_failure, gates } = waiting;

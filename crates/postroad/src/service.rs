@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use postroad_api::{Api, DevAccess, Mode, Server};
+use postroad_api::{Api, DevAccess, HttpServer, Mode};
 use postroad_app::analytics::CounterTask;
 use postroad_app::domains::DomainCheckTask;
 use postroad_app::{App, Housekeeping, IndexTask, JobTask, RetentionTask};
@@ -44,7 +44,7 @@ pub(crate) struct Service {
     pub(crate) http_address: Option<SocketAddr>,
     pub(crate) https_address: Option<SocketAddr>,
     pub(crate) smtp_addresses: SmtpAddresses,
-    servers: Vec<Server>,
+    http_servers: Vec<HttpServer>,
     relays: Vec<Relay>,
     tracking: Option<Tracking>,
     certificate: Option<Arc<ReloadingCertificate>>,
@@ -93,7 +93,8 @@ impl Service {
         create_data_dir(&config.data_dir)?;
         let (node_lock, identity) = node_identity(&config.data_dir)?;
         let (app, store) = open_app(config, Role::Node { identity }).await?;
-        app.set_installation_host_at_start(sqlite_file(config).is_some()).await?;
+        let is_only_node = sqlite_file(config).is_some();
+        app.set_installation_host_at_start(is_only_node).await?;
         if dev_options.is_some_and(|options| options.any_from) {
             app.accept_any_from();
         }
@@ -123,7 +124,7 @@ impl Service {
             http_address: None,
             https_address: None,
             smtp_addresses: SmtpAddresses::default(),
-            servers: Vec::new(),
+            http_servers: Vec::new(),
             relays: Vec::new(),
             tracking: None,
             certificate: None,
@@ -181,6 +182,7 @@ impl Service {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: self.app.now(),
             listeners: listeners.into_iter().filter_map(listener).collect(),
+            // `NodeReport` sets it.
             certificate: None,
         }
     }
@@ -250,7 +252,8 @@ impl Service {
         if let (Some(address), Some(certificate)) = (config.http.https_listen, &self.certificate) {
             let listener = bind(address, false, "HTTPS").await?;
             self.https_address = Some(listener.local_addr()?);
-            self.servers.push(Server::start(&api, listener, Some(certificate.https_config()), Mode::Serve));
+            let tls = Some(certificate.https_config());
+            self.http_servers.push(HttpServer::start(&api, listener, tls, Mode::Serve));
         }
         let may_serve_plain =
             config.http.listen.is_some_and(|address| address.ip().is_loopback()) || config.http.allow_plain;
@@ -265,7 +268,7 @@ impl Service {
                 Some(https) if !may_serve_plain => Mode::RedirectToHttps { port: https.port() },
                 _ => Mode::Serve,
             };
-            self.servers.push(Server::start(&api, listener, None, mode));
+            self.http_servers.push(HttpServer::start(&api, listener, None, mode));
         }
         tracing::info!(
             http = self.http_address.map(|a| a.to_string()),
@@ -334,7 +337,7 @@ impl Service {
             report.stop();
         }
         let mut stopping = tokio::task::JoinSet::new();
-        for server in self.servers {
+        for server in self.http_servers {
             stopping.spawn(server.stop());
         }
         for relay in self.relays {

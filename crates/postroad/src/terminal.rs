@@ -1,6 +1,6 @@
 //! Output of the command line: answers on standard output, warnings and errors on standard error.
 //!
-//! Much of the output comes from outside (names in reports, other servers' replies, addresses). Characters that
+//! Much of the output comes from outside (names in reports, other hosts' replies, addresses). Characters that
 //! control a terminal or reorder its text are therefore printed as escapes such as `\u001b`. JSON has the same
 //! escapes, so text and JSON go through one function.
 

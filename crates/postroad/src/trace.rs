@@ -1,5 +1,5 @@
-//! Executes `postroad trace`: in the running service, which knows why a message waits, or in the command itself on the
-//! store.
+//! Executes `postroad trace` in the running service, which knows why a message waits. Without a running service, the
+//! command executes it itself on the store.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Client of a submission session: answers its commands by calling `app`.
+//! A client that submits mail, as its session sees it: `app` decides the replies to its commands.
 
 use postroad_app::send::Submission;
 use postroad_app::{App, Caller, LoginFailure, Peer, Submitter};
@@ -80,6 +80,7 @@ impl Client {
                 self.submitter = Some(self.app.log_in_without_credentials(self.peer).await?);
             }
         }
+        // Not reached without a submitter: the session refuses MAIL before AUTH.
         let submitter = self.submitter.as_ref().ok_or(LoginFailure::NetworkUnknown)?;
         self.app.admit_submitter(submitter).await
     }

@@ -35,7 +35,7 @@ pub enum Phase {
 /// Each phase with its name in delivery records and its default limit.
 const TABLE: [(Phase, &str, Option<Duration>); 16] = [
     (Phase::Banner, "banner", Some(Duration::from_mins(5))), // RFC 5321 4.5.3.2.1
-    // The RFC's table has no entry for EHLO and HELO; tarpits answer them as slowly as MAIL.
+    // The RFC's table has no entry for EHLO and HELO; tarpits reply to them as slowly as to MAIL.
     (Phase::Ehlo, "ehlo", Some(Duration::from_mins(5))),
     (Phase::Helo, "helo", Some(Duration::from_mins(5))),
     (Phase::StartTls, "starttls", Some(Duration::from_mins(2))),

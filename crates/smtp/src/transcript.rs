@@ -35,8 +35,7 @@ impl Transcript {
         self.lines.is_empty()
     }
 
-    /// Takes the lines so far; a driver calls this with each outcome, so that every message has its own
-    /// transcript.
+    /// Takes the lines so far. A driver does so with each outcome, so that every message has its own transcript.
     #[must_use]
     pub(crate) fn take(&mut self) -> Self {
         let fresh = Self::new(self.bytes_max);

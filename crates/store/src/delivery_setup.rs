@@ -15,7 +15,7 @@ use crate::{Result, Store, gates, pools};
 /// The servers that changed, and all pools, sources and gates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliverySetup {
-    /// Servers that changed, or whose account changed; all servers in a read without a mark.
+    /// Servers that changed, or whose account changed; all servers if the read had no `since`.
     pub servers: Vec<ServerDelivery>,
     pub pools: Vec<Pool>,
     pub sources: Vec<Source>,

@@ -17,7 +17,8 @@ pub enum StoreError {
     /// The row to change, or its parent, does not exist.
     #[error("it does not exist")]
     NotFound,
-    /// The row would refer to another row, which does not exist.
+    /// An object that the call refers to, namely the layout of a template, does not exist. Violations of foreign keys
+    /// are `NotFound`.
     #[error("it refers to something that does not exist")]
     MissingReference,
     /// Other rows still need the row.
@@ -136,7 +137,7 @@ impl From<tokio_postgres::Error> for StoreError {
 
 impl From<deadpool_postgres::PoolError> for StoreError {
     fn from(error: deadpool_postgres::PoolError) -> Self {
-        // All errors of the pool are temporary: they may end without a restart.
+        // All errors of the pool are temporary: a later call may succeed without a restart.
         match error {
             deadpool_postgres::PoolError::Backend(error) => Self::Unavailable(with_causes(&error)),
             other => Self::Unavailable(with_causes(&other)),

@@ -88,7 +88,7 @@ impl Store {
 
     /// Runs one statement that must change a row; otherwise `NotFound`.
     pub(crate) fn execute_one(&self, text: &'static str, params: Vec<Value>) -> BoxFuture<'_, Result<()>> {
-        self.write(move |sql| Box::pin(async move { sql.change(text, &params).await }))
+        self.write(move |sql| Box::pin(async move { sql.execute_one(text, &params).await }))
     }
 
     /// Notifies the receivers of `Store::changes`.
@@ -108,7 +108,7 @@ impl Store {
             Box::pin(async move {
                 let result = operation(sql, ids).await?;
                 if let Some(description) = describe(&result) {
-                    audit::append::describe(sql, &audit, description, now).await?;
+                    audit::append::record_described(sql, &audit, description, now).await?;
                 }
                 Ok(result)
             })
@@ -152,7 +152,7 @@ impl Store {
             Box::pin(async move {
                 let (result, description) = operation(sql).await?;
                 if let (Some(audit), Some(description)) = (audit, description) {
-                    audit::append::describe(sql, &audit, description, now).await?;
+                    audit::append::record_described(sql, &audit, description, now).await?;
                 }
                 Ok(result)
             })

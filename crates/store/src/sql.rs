@@ -148,7 +148,7 @@ impl Sql<'_> {
 
     /// Runs a statement that must change a row; `NotFound` if it changed none.
     #[boxed_future]
-    pub(crate) async fn change(&self, text: &'static str, params: &[Value]) -> Result<()> {
+    pub(crate) async fn execute_one(&self, text: &'static str, params: &[Value]) -> Result<()> {
         match self.execute(text, params).await? {
             0 => Err(StoreError::NotFound),
             _ => Ok(()),
@@ -328,7 +328,7 @@ impl Row {
     }
 
     /// Reads a text column with a function that returns `None` for an unknown text, such as `parse` of our enums.
-    pub(crate) fn name<T>(&self, at: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<T> {
+    pub(crate) fn parsed<T>(&self, at: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<T> {
         let text = self.text(at)?;
         parse(&text)
             .ok_or_else(|| StoreError::Internal(format!("column {at} holds the unknown name {text:?}")))

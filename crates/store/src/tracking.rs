@@ -116,7 +116,7 @@ pub(crate) async fn record(
         if let Some(state) = &mut state
             && let Some(event) = state.apply(tracked_event)
         {
-            sql.change(
+            sql.execute_one(
                 "UPDATE messages SET last_seq = $3, marks = $4 WHERE server_id = $1 AND id = $2",
                 &[
                     tracked_event.server_id.0.into(),
@@ -162,7 +162,7 @@ async fn find(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Optio
         Ok(MessageState {
             last_seq: row.int(0)?,
             marks: row.int(1)?,
-            status: row.name(2, Status::parse)?,
+            status: row.parsed(2, Status::parse)?,
             last_delivery_at: row.time_opt(3)?,
             test: row.flag(4)?,
         })

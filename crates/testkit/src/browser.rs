@@ -188,8 +188,8 @@ impl Browser {
                 ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key.to_string() }))
             })
             .collect();
-        let wanted = json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] });
-        self.command("/actions", &wanted).await;
+        let keyboard = json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] });
+        self.command("/actions", &keyboard).await;
     }
 
     /// Accepts the confirmation dialog of the page.
@@ -233,8 +233,8 @@ impl Browser {
 
     /// Writes the whole page as PNG.
     pub async fn screenshot(&self, file: &Path) {
-        let wanted = json!({ "format": "png", "captureBeyondViewport": true });
-        let taken = self.devtools("Page.captureScreenshot", &wanted).await;
+        let params = json!({ "format": "png", "captureBeyondViewport": true });
+        let taken = self.devtools("Page.captureScreenshot", &params).await;
         let bytes = decode_base64(taken["data"].as_str().expect("a picture comes as text"));
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder).expect("the folder is writable");

@@ -106,6 +106,7 @@ impl HttpsServer {
         self
     }
 
+    /// Number of requests for this URL so far.
     pub fn requests(&self, url: &str) -> usize {
         lock(&self.shared).requests.get(url).copied().unwrap_or_default()
     }

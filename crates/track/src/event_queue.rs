@@ -1,6 +1,6 @@
-//! Bounded queue of tracking events waiting for the store. When the queue is full, events are dropped and counted:
-//! first opens, and clicks whose writing failed before; then all other clicks; unsubscriptions last. Within each group,
-//! the oldest are dropped first.
+//! Bounded queue of tracking events waiting for the store. When the queue is full, events are dropped and counted, in
+//! this order: opens, and clicks whose writing failed before; all other clicks; unsubscriptions. Within each group, the
+//! oldest are dropped first.
 
 use std::collections::VecDeque;
 

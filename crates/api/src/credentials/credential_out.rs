@@ -12,7 +12,8 @@ pub(crate) struct CredentialOut {
     /// Id of the server.
     server: i64,
     name: String,
-    /// `full`, `send`, `read`, or `address`: only SMTP, without a secret, from the networks in `allow`.
+    /// `full`, `send`, `read` or `address`. A key with `address` has no secret and only submits by SMTP, from the networks
+    /// in `allow`.
     #[schema(example = "send")]
     scope: &'static str,
     /// Everything sent with it is in test mode.

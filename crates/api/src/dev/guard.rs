@@ -80,7 +80,7 @@ pub(super) async fn admit(request: Request, next: Next) -> Response {
 
 fn origin_host(origin: &str) -> Option<&str> {
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))?;
-    host::host_of(authority)
+    host::of_authority(authority)
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_hosts_are_localhost_configured_names_and_loopback_or_if_open_any_addresses() {
+    fn own_hosts_are_localhost_configured_names_and_loopback_addresses_or_any_address_if_open() {
         let closed = DevAccess::default();
         let open = DevAccess { is_open: true, hosts: vec!["mail".to_owned()] };
         for local in ["localhost", "LocalHost", "mail.localhost", "127.0.0.1", "127.9.9.9", "[::1]"] {

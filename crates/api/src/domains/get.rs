@@ -28,8 +28,7 @@ pub(crate) struct DomainNameIn {
 /// Get a domain
 ///
 /// With a server's key, or with `server`: the server's own domain, or one of its account. Otherwise the account's own
-/// domain.
-/// Another account's domain is reported as unknown.
+/// domain. Another account's domain is reported as unknown.
 #[crate::documented::path(
     post,
     path = "/api/v1/domains/get",

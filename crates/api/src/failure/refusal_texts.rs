@@ -62,8 +62,7 @@ pub(super) fn account_code_and_text(refusal: &AccountRefusal) -> (&'static str, 
             "The pool is in use: remove its addresses and give its servers another pool first".into(),
         ),
         AccountRefusal::CredentialEnded => {
-            let message =
-                "The credential is revoked, expired or replaced, or has no secret; create a new one";
+            let message = "The credential is revoked, expired or replaced, or has no secret to rotate; create a new one";
             ("CredentialEnded", message.into())
         }
         // Not reached: `Failure::from` turns these into other reasons.

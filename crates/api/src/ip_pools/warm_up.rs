@@ -56,5 +56,6 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(IpAddr, Warm
         findings.problem("/action", "`action` should be `start`, `pause`, `resume` or `end`");
     }
     fields.finish(findings);
+    // `Resume` is a placeholder: the recorded problem makes the caller refuse the request.
     Ok((address, known.map_or(WarmUpChange::Resume, |(_, change)| *change)))
 }

@@ -17,7 +17,8 @@ const CONTAINER_BYTES_BASE: usize = 512 << 10;
 const NUMBER_BYTES_MAX: usize = 300;
 /// Nesting depth of an array that is a field of the request.
 const REQUEST_ARRAY_DEPTH: usize = 2;
-/// Objects with at most this many entries are searched for duplicate names by comparing all pairs, which takes no memory.
+/// Objects with at most this many entries are searched for duplicate names by comparing all pairs, which takes no
+/// memory.
 const PAIRWISE_ENTRIES_MAX: usize = 16;
 
 enum Fault {
@@ -267,6 +268,7 @@ impl<'a> Parser<'a> {
             self.at = (self.at + 2).min(self.text.len());
         }
         let raw = &self.text.as_bytes()[start..self.at];
+        // RFC 8259 section 7: control characters must be escaped.
         if raw.iter().fold(u8::MAX, |least, byte| least.min(*byte)) < 0x20 {
             return Err(Fault::Syntax);
         }

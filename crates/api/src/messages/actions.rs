@@ -82,7 +82,7 @@ pub(crate) enum ActionRequest {
 }
 
 /// Reads the request and makes the change.
-pub(super) async fn change(
+pub(super) async fn read_and_apply(
     call: Call,
     action: MessageAction,
 ) -> Result<Success<ChangedMessagesOut>, Failure> {

@@ -19,5 +19,5 @@ use crate::failure::Failure;
     responses((status = 200, body = crate::documented::Answer<ChangedMessagesOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Failure> {
-    actions::change(call, MessageAction::CancelHold).await
+    actions::read_and_apply(call, MessageAction::CancelHold).await
 }

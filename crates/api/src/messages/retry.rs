@@ -23,5 +23,5 @@ use crate::failure::Failure;
     responses((status = 200, body = crate::documented::Answer<ChangedMessagesOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Failure> {
-    actions::change(call, MessageAction::Retry).await
+    actions::read_and_apply(call, MessageAction::Retry).await
 }

@@ -8,5 +8,5 @@ pub(crate) use server_out::{RetentionCeilingsOut, ServerOut};
 #[cfg(test)]
 pub(crate) use update::{LimitIn, RetentionIn, TrackingIn};
 pub(crate) use update::{
-    read_limited_settings, read_number_or_none, read_rate, read_retention, read_settings,
+    read_number_or_none, read_rate, read_retention, read_settings, read_settings_with_ceilings,
 };

@@ -100,7 +100,7 @@ pub(crate) fn read(
 
 /// Takes the settings of a server, except its name.
 pub(crate) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> ServerChangeRequest {
-    let mut change = read_limited_settings(fields, findings);
+    let mut change = read_settings_with_ceilings(fields, findings);
     if let Some(mut tracking) = fields.object("tracking", findings) {
         change.track_opens = tracking.flag("opens", findings);
         change.track_clicks = tracking.flag("clicks", findings);
@@ -114,8 +114,11 @@ pub(crate) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) ->
     change
 }
 
-/// Takes the settings that have ceilings.
-pub(crate) fn read_limited_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> ServerChangeRequest {
+/// Takes the settings that have ceilings; also the ceilings themselves, whose fields have the same names.
+pub(crate) fn read_settings_with_ceilings(
+    fields: &mut Fields<'_>,
+    findings: &mut Findings,
+) -> ServerChangeRequest {
     let mut change = ServerChangeRequest {
         mode: fields.text("mode", findings).map(Cow::into_owned),
         send_rate: read_rate(fields, findings),

@@ -11,7 +11,7 @@ use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::server_settings::{read_limited_settings, read_number_or_none, read_settings};
+use crate::server_settings::{read_number_or_none, read_settings, read_settings_with_ceilings};
 
 /// Settings to change; omitted ones stay as they are.
 #[request_fields]
@@ -84,7 +84,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(ServerId, Se
         Change::Set(id) => Change::Set(PoolId(id)),
     };
     let ceilings = fields.object("ceilings", findings).map(|mut fields| {
-        let ceilings = read_limited_settings(&mut fields, findings);
+        let ceilings = read_settings_with_ceilings(&mut fields, findings);
         fields.finish(findings);
         ceilings
     });

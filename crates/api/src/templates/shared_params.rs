@@ -16,7 +16,7 @@ const LOCALES_READ_MAX: usize = 100;
 /// Takes `id` or `alias`; one of them is required.
 pub(super) fn read_template(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateRef {
     let problems_before = findings.problems.len();
-    find_template(fields, findings).unwrap_or_else(|| {
+    read_optional_template(fields, findings).unwrap_or_else(|| {
         if findings.problems.len() == problems_before {
             findings.problem("/id", "`id` or `alias` parameter is required but is missing");
         }
@@ -25,7 +25,10 @@ pub(super) fn read_template(fields: &mut Fields<'_>, findings: &mut Findings) ->
 }
 
 /// Takes `id` or `alias`, if one of them is present.
-pub(super) fn find_template(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<TemplateRef> {
+pub(super) fn read_optional_template(
+    fields: &mut Fields<'_>,
+    findings: &mut Findings,
+) -> Option<TemplateRef> {
     let id = read_loose_integer(fields, "id", findings).map(|id| TemplateRef::Id(TemplateId(id)));
     let alias = fields.text("alias", findings).map(|alias| TemplateRef::Alias(alias.into_owned()));
     id.or(alias)
@@ -47,7 +50,7 @@ pub(super) fn read_loose_integer(
     }
 }
 
-/// Takes alias and name in addition to the fields of `read_texts`; `alias` names the field that sets the alias.
+/// Takes alias and name in addition to the fields of `read_content`; `alias` names the field that sets the alias.
 pub(super) fn read_fields(
     fields: &mut Fields<'_>,
     alias: &'static str,
@@ -56,12 +59,12 @@ pub(super) fn read_fields(
     TemplateFields {
         alias: read_text(fields, alias, findings),
         name: fields.text("name", findings).map(Cow::into_owned),
-        ..read_texts(fields, findings)
+        ..read_content(fields, findings)
     }
 }
 
 /// Takes what a template version stores (texts, format, layout …), as far as it is present.
-pub(super) fn read_texts(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateFields {
+pub(super) fn read_content(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateFields {
     TemplateFields {
         kind: fields.text("type", findings).map(Cow::into_owned),
         subject: read_text(fields, "subject", findings),

@@ -6,7 +6,7 @@ use postroad_openapi_macros::request_fields;
 use postroad_store::TemplateRef;
 use serde::Serialize;
 
-use super::shared_params::{find_template, read_texts};
+use super::shared_params::{read_content, read_optional_template};
 use crate::endpoint::Call;
 use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
@@ -109,8 +109,8 @@ pub(crate) fn read(
     findings: &mut Findings,
 ) -> Result<(Option<TemplateRef>, TemplateFields), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let template = find_template(&mut fields, findings);
-    let request = read_texts(&mut fields, findings);
+    let template = read_optional_template(&mut fields, findings);
+    let request = read_content(&mut fields, findings);
     fields.finish(findings);
     Ok((template, request))
 }

@@ -24,7 +24,9 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let rotated = call.app.rotate_webhook_secret(&call.caller, id, None).await;
+    // Whichever secret the webhook has now.
+    let replaces = None;
+    let rotated = call.app.rotate_webhook_secret(&call.caller, id, replaces).await;
     let rotated = rotated.and_then(|webhook| webhook.ok_or(WebhookRefusal::NotFound)).map_err(Failure::from);
     let shown = rotated.map(|webhook| WebhookOut::with_secret(webhook, call.webhook_tester.as_ref()));
     Success::with_warnings(shown, warnings)

@@ -14,18 +14,14 @@ use crate::service::{MESSAGE, SEND_MESSAGE, Service, message_to};
 const REQUEST_BYTES_MAX: usize = 100_000;
 
 async fn start_with_small_limit() -> Service {
-    Service::start_with(
-        Settings { request_bytes_max: REQUEST_BYTES_MAX, ..Settings::default() },
-        Mode::Serve,
-        0,
-    )
-    .await
+    Service::start_with(Settings { request_bytes_max: REQUEST_BYTES_MAX, ..Settings::default() }, Mode::Serve)
+        .await
 }
 
 /// Writes the whole request before reading anything, as simple clients do.
 async fn write_then_read(service: &Service, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(service.address).await.unwrap();
-    stream.write_all(bytes).await.expect("the server reads all of it");
+    stream.write_all(bytes).await.expect("the service reads all of it");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("the answer is not cut off");
     answer
@@ -108,7 +104,7 @@ async fn a_bad_key_is_answered_though_the_body_is_large() {
 }
 
 #[tokio::test]
-async fn a_small_body_that_the_server_does_not_read_leaves_the_connection_open() {
+async fn a_small_body_that_the_service_does_not_read_leaves_the_connection_open() {
     let service = Service::start().await;
     let unread = "POST /api/v1/send/message HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabcde";
     let last = "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -127,7 +123,7 @@ async fn a_body_that_stalls_is_given_up() {
     for (settings, message) in
         [(whole, "The request body did not arrive"), (stall, "Nothing more of the request body arrived")]
     {
-        let service = Service::start_with(settings, Mode::Serve, 0).await;
+        let service = Service::start_with(settings, Mode::Serve).await;
         let mut bytes = service.head(MESSAGE, "Content-Length: 100000\r\n");
         bytes.extend_from_slice(b"{\"id\"");
         let answer = String::from_utf8(raw(service.address, &bytes).await.unwrap()).unwrap();
@@ -144,7 +140,7 @@ async fn requests_that_announce_large_bodies_and_send_nothing_delay_no_other_cal
         for _ in 0..30 {
             let mut stream = TcpStream::connect(service.address).await.unwrap();
             stream.write_all(&head).await.unwrap();
-            // The 100 Continue shows that the server now waits for the body.
+            // The 100 Continue shows that the service now waits for the body.
             let mut interim = [0; 25];
             stream.read_exact(&mut interim).await.unwrap();
             assert_eq!(interim.as_slice(), b"HTTP/1.1 100 Continue\r\n\r\n");

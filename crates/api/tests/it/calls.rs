@@ -1,7 +1,6 @@
 //! Send calls, keys, and the headers of every answer.
 
 use hyper::Method;
-use postroad_api::{Mode, Settings};
 use postroad_model::Scope;
 use serde_json::json;
 
@@ -203,7 +202,7 @@ async fn during_maintenance_calls_and_ready_get_a_503_but_health_does_not() {
 
 #[tokio::test]
 async fn a_send_gets_a_503_while_the_store_accepts_nothing() {
-    let service = Service::start_with(Settings::default(), Mode::Serve, u64::MAX).await;
+    let service = Service::start_on_full_disk().await;
     let send = message_to("a@example.net");
     let reply = service.client.post_json(SEND_MESSAGE, Some(&service.key), &send).await.unwrap();
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("5")), "{}", reply.text());

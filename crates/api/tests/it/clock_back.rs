@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_api::{Api, Mode, Server, Settings};
+use postroad_api::{Api, HttpServer, Mode, Settings};
 use postroad_app::App;
 use postroad_delivery::{Delivery, Identity, RetryPolicy, WarmUpPlan};
 use postroad_mail::Signer;
@@ -23,7 +23,7 @@ struct Service {
     delivery: Delivery,
     client: Client,
     key: String,
-    _server: Server,
+    _server: HttpServer,
     _folder: TempDir,
     _database: Option<postroad_testkit::Database>,
 }
@@ -43,7 +43,7 @@ impl Service {
         let delivery = start_delivery(&folder, hostname, &app, &store, &clock).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()));
-        let server = Server::start(&Api::new(app, Settings::default()), listener, None, Mode::Serve);
+        let server = HttpServer::start(&Api::new(app, Settings::default()), listener, None, Mode::Serve);
         Self { clock, store, delivery, client, key, _server: server, _folder: folder, _database: database }
     }
 
@@ -139,10 +139,12 @@ async fn a_scheduled_message_waits_for_its_time(database: Option<postroad_testki
     let scheduled = service.send("later@example.net", Some(send_at.to_rfc3339())).await;
     assert_eq!(service.status(&scheduled).await, "Scheduled");
 
+    // The scheduled message becomes due, but the gate keeps it in the queue.
     service.clock.advance(Duration::from_hours(24));
     service.until_status(&scheduled, "Pending").await;
     let fresh = service.send("now@example.net", None).await;
 
+    // With the true time, the message is not due yet.
     service.clock.set(true_time.plus(Duration::from_mins(1)));
     service.store.remove_gate(GateScope::Everything).await.unwrap();
     service.until_status(&fresh, "Sent").await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::Method;
-use postroad_api::{Api, Mode, Server, Settings};
+use postroad_api::{Api, HttpServer, Mode, Settings};
 use postroad_delivery::{Inbox, InboxServer};
 use postroad_testkit::{Client, ManualClock, Reply, SmtpClient, eventually};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ struct World {
     client: Client,
     inbox: Inbox,
     smtp_address: SocketAddr,
-    _server: Server,
+    _server: HttpServer,
     _smtp: InboxServer,
     _folder: TempDir,
 }
@@ -35,10 +35,10 @@ impl World {
         let folder = TempDir::new().unwrap();
         let inbox = Inbox::new(Arc::new(ManualClock::default()));
         let (smtp, smtp_address) = InboxServer::start(inbox.clone()).await.unwrap();
-        let api = Api::new(open_app(&folder, 0).await.0, settings).with_inbox(inbox.clone());
+        let api = Api::new(open_app(&folder).await.0, settings).with_inbox(inbox.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let server = Server::start(&api, listener, None, Mode::Serve);
+        let server = HttpServer::start(&api, listener, None, Mode::Serve);
         let client = Client::new(&format!("http://{address}"));
         Self { address, client, inbox, smtp_address, _server: server, _smtp: smtp, _folder: folder }
     }

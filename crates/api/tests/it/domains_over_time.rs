@@ -15,6 +15,9 @@ use tempfile::TempDir;
 
 use crate::service::{SEND_MESSAGE, Service, message_to};
 
+/// No bounce listener of the service takes receivers' reports.
+const TAKES_REPORTS: bool = false;
+
 /// A running service, with a DNS server and a clock that the test controls.
 struct World {
     service: Service,
@@ -24,7 +27,7 @@ struct World {
 
 impl World {
     async fn start(database: Database) -> Self {
-        Self::start_with(database, |dns| DomainChecker::new(dns, None, false)).await
+        Self::start_with(database, |dns| DomainChecker::new(dns, None, TAKES_REPORTS)).await
     }
 
     async fn start_with(database: Database, checker: impl FnOnce(Dns) -> DomainChecker) -> Self {
@@ -222,7 +225,7 @@ async fn a_tracking_host_is_used_with_a_good_certificate_only() {
         let database = Database::Sqlite(folder.path().join(format!("{number}.db")));
         let checker = |dns: Dns| {
             let http = GuardedHttp::new(dns.clone(), tls.verified(), settings);
-            DomainChecker::new(dns, Some(http), false).with_tracking_port(port)
+            DomainChecker::new(dns, Some(http), TAKES_REPORTS).with_tracking_port(port)
         };
         let world = World::start_with(database, checker).await;
         world.dns.a("track.mail.example.test", Ipv4Addr::LOCALHOST);

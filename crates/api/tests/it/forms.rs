@@ -1,4 +1,4 @@
-//! Forms of a request: methods, form encoding, PHP's and invalid JSON, unknown paths.
+//! Variants of a request: methods, paths, form encoding, JSON as PHP writes it, invalid JSON.
 
 use hyper::Method;
 use serde_json::{Value, json};

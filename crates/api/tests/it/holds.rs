@@ -40,7 +40,7 @@ async fn a_message_to_a_suppressed_recipient_is_held_and_its_delivery_record_say
 }
 
 #[tokio::test]
-async fn messages_beyond_the_hourly_limit_are_held_but_those_to_simulator_recipients_are_not() {
+async fn simulator_recipients_are_exempt_from_the_hourly_limit_and_from_suppression() {
     let service = Service::start().await;
     let server_id = service.store.list_servers().await.unwrap()[0].id;
     // Set before the first call, because the setting is cached for two seconds.

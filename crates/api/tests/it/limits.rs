@@ -84,7 +84,7 @@ async fn an_error_answer_to_a_large_request_is_small() {
     assert!(reply.body.len() < 4_000, "the echo of a key is bounded");
 }
 
-/// Connects a client whose window lets the server send headers but no byte of an answer.
+/// Connects a client whose window lets the service send headers but no byte of an answer.
 async fn connect_without_window(service: &Service) -> SendRequest<Full<Bytes>> {
     let stream = TcpStream::connect(service.address).await.unwrap();
     let mut builder = http2::Builder::new(TokioExecutor::new());
@@ -103,7 +103,7 @@ fn h2_post(service: &Service, key: &str, path: &str, body: &Value) -> hyper::Req
 #[tokio::test]
 async fn answers_that_a_client_does_not_read_count_against_its_address() {
     let settings = Settings { requests_per_address_max: 3, ..Settings::default() };
-    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    let service = Service::start_with(settings, Mode::Serve).await;
     let mut sender = connect_without_window(&service).await;
     let mut answers = Vec::new();
     for _ in 0..3 {
@@ -114,7 +114,7 @@ async fn answers_that_a_client_does_not_read_count_against_its_address() {
     let refused = service.client.post_json(MESSAGE, Some(&service.key), &json!({"id": 7})).await.unwrap();
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")), "{}", refused.text());
     drop((sender, answers));
-    // The server notices the end of the connection after a moment.
+    // The service notices the end of the connection after a moment.
     eventually_within(Duration::from_secs(10), async || {
         let reply = service.client.post_json(MESSAGE, Some(&service.key), &json!({"id": 7})).await.unwrap();
         let is_answered = reply.status == 200;
@@ -134,7 +134,7 @@ async fn error_answers_that_nobody_reads_are_counted_and_cut_off() {
         Settings { in_flight_bytes_max: 4 << 20, requests_per_tenant_max: 500, ..Settings::default() };
     settings.times.memory_wait = Duration::from_millis(300);
     settings.times.body_stall = Duration::from_millis(1_500);
-    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    let service = Service::start_with(settings, Mode::Serve).await;
     let recipients: Vec<String> = (0..1_000).map(|n| format!("nobody{n}")).collect();
     let request =
         json!({"mail_from": "shop@example.test", "rcpt_to": recipients, "data": "RnJvbTogYUB4DQoNCg=="});
@@ -171,7 +171,7 @@ async fn error_answers_that_nobody_reads_are_counted_and_cut_off() {
 #[tokio::test]
 async fn connections_beyond_the_limit_of_an_address_are_closed() {
     let settings = Settings { connections_per_address_max: 2, ..Settings::default() };
-    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    let service = Service::start_with(settings, Mode::Serve).await;
     let request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
     let mut open = Vec::new();
     for _ in 0..2 {
@@ -208,10 +208,10 @@ async fn two_host_headers_are_a_400() {
 }
 
 #[tokio::test]
-async fn slow_request_headers_end_the_connection_after_their_total_time() {
+async fn dripping_request_headers_end_the_connection_after_the_time_for_all_headers() {
     let mut settings = Settings::default();
     settings.times.request_head = Duration::from_millis(500);
-    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    let service = Service::start_with(settings, Mode::Serve).await;
     // Slow down the second request of the connection: the first one is limited by another timer.
     let mut stream = TcpStream::connect(service.address).await.unwrap();
     stream.write_all(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
@@ -229,7 +229,8 @@ async fn slow_request_headers_end_the_connection_after_their_total_time() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), dripping).await.expect("the server closes it");
+    tokio::time::timeout(Duration::from_secs(10), dripping).await.expect("the service closes it");
+    // The 500 ms began with the first byte of the headers, shortly before `begun`.
     assert!(begun.elapsed() >= Duration::from_millis(400), "{:?}", begun.elapsed());
 }
 
@@ -237,7 +238,7 @@ async fn slow_request_headers_end_the_connection_after_their_total_time() {
 async fn a_stream_that_nobody_reads_lets_the_others_of_its_connection_finish() {
     let mut settings = Settings::default();
     settings.times.body_stall = Duration::from_millis(300);
-    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    let service = Service::start_with(settings, Mode::Serve).await;
     let mut send = message_to("a@example.net");
     send["plain_body"] = json!("x".repeat(4 << 20));
     let sent = service.call(SEND_MESSAGE, &send).await;

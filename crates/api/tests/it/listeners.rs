@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Method;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use postroad_api::{Api, Mode, Server, Settings};
+use postroad_api::{Api, HttpServer, Mode, Settings};
 use postroad_net::ReloadingCertificate;
 use postroad_testkit::{Client, TestCertificate, eventually};
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::service::{MESSAGE, SEND_MESSAGE, Service, message_to, open_app};
 
 #[tokio::test]
 async fn a_plain_listener_redirects_to_https() {
-    let service = Service::start_with(Settings::default(), Mode::RedirectToHttps { port: 8443 }, 0).await;
+    let service = Service::start_with(Settings::default(), Mode::RedirectToHttps { port: 8443 }).await;
     let path = "/api/v1/send/message?a=b";
     let reply = service.request(Method::POST, path, &[("host", "mail.example.com:8080")], "{}").await;
     assert_eq!(reply.status, 308);
@@ -33,7 +33,7 @@ async fn a_plain_listener_redirects_to_https() {
 #[tokio::test]
 async fn a_request_over_tls_to_a_trusted_proxy_is_served_and_recorded_as_tls() {
     let settings = Settings { trusted_proxies: vec!["127.0.0.0/8".parse().unwrap()], ..Settings::default() };
-    let service = Service::start_with(settings, Mode::RedirectToHttps { port: 443 }, 0).await;
+    let service = Service::start_with(settings, Mode::RedirectToHttps { port: 443 }).await;
     let https = [("x-forwarded-proto", "https"), ("x-forwarded-for", "192.0.2.7")];
     let text = message_to("a@example.net").to_string();
     let sent = service.request(Method::POST, SEND_MESSAGE, &https, &text).await.json();
@@ -54,11 +54,11 @@ async fn https_is_served_and_a_new_certificate_takes_over() {
     install(&first);
     let certificate =
         ReloadingCertificate::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
-    let (app, _) = open_app(&folder, 0).await;
+    let (app, _) = open_app(&folder).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     let api = Api::new(app, Settings::default());
-    let server = Server::start(&api, listener, Some(certificate.https_config()), Mode::Serve);
+    let server = HttpServer::start(&api, listener, Some(certificate.https_config()), Mode::Serve);
 
     assert_eq!(Client::https(&url, &first.ca_pem).get("/ready").await.unwrap().status, 200);
     install(&second);
@@ -101,7 +101,7 @@ async fn bytes_until_closed(address: SocketAddr, sent: &[u8]) -> String {
     stream.write_all(sent).await.unwrap();
     let mut answer = String::new();
     let reading = stream.read_to_string(&mut answer);
-    tokio::time::timeout(Duration::from_secs(10), reading).await.expect("the server closes it").unwrap();
+    tokio::time::timeout(Duration::from_secs(10), reading).await.expect("the service closes it").unwrap();
     answer
 }
 
@@ -110,7 +110,7 @@ async fn silent_and_idle_connections_are_closed() {
     let mut settings = Settings::default();
     settings.times.request_head = Duration::from_millis(50);
     settings.times.idle = Duration::from_millis(50);
-    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    let service = Service::start_with(settings, Mode::Serve).await;
     assert_eq!(bytes_until_closed(service.address, b"").await, "");
     assert_eq!(bytes_until_closed(service.address, b"PO").await, "");
     // hyper may send a 408.
@@ -121,12 +121,12 @@ async fn silent_and_idle_connections_are_closed() {
 }
 
 #[tokio::test]
-async fn a_request_in_flight_is_finished_when_the_server_stops() {
+async fn a_request_in_flight_is_finished_when_the_service_stops() {
     let service = Service::start().await;
     let mut stream = TcpStream::connect(service.address).await.unwrap();
     let head = service.head(MESSAGE, "Content-Length: 9\r\nExpect: 100-continue\r\n");
     stream.write_all(&head).await.unwrap();
-    // The server asks for the body: the request is in flight.
+    // The service asks for the body: the request is in flight.
     let mut interim = [0; 25];
     stream.read_exact(&mut interim).await.unwrap();
     assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -134,9 +134,9 @@ async fn a_request_in_flight_is_finished_when_the_server_stops() {
     let _idle = TcpStream::connect(service.address).await.unwrap();
 
     let stopping = tokio::spawn(service.server.stop());
-    // Once connecting is refused, the server has begun to stop.
+    // Once connecting is refused, the service has begun to stop.
     eventually(async || match TcpStream::connect(service.address).await {
-        Ok(_) => Err("the server still accepts connections"),
+        Ok(_) => Err("the service still accepts connections"),
         Err(_) => Ok(()),
     })
     .await;
@@ -149,10 +149,10 @@ async fn a_request_in_flight_is_finished_when_the_server_stops() {
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_finish_is_cut_off_when_the_server_stops() {
+async fn a_request_that_does_not_finish_is_cut_off_when_the_service_stops() {
     let mut settings = Settings::default();
     settings.times.stop = Duration::from_millis(50);
-    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    let service = Service::start_with(settings, Mode::Serve).await;
     let mut stream = TcpStream::connect(service.address).await.unwrap();
     let head = service.head(MESSAGE, "Content-Length: 9\r\nExpect: 100-continue\r\n");
     stream.write_all(&head).await.unwrap();

@@ -1,4 +1,5 @@
-//! The HTTP API seen from outside: a real server on a free port over a real store (SQLite, in some tests PostgreSQL).
+//! The HTTP API seen from outside: a real HTTP server on a free port, over a real store (SQLite, in some tests
+//! PostgreSQL).
 
 #![cfg(test)]
 

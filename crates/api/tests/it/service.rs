@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::Method;
-use postroad_api::{Api, Mode, Server, Settings};
+use postroad_api::{Api, HttpServer, Mode, Settings};
 use postroad_app::App;
 use postroad_app::admin::NewKey;
 use postroad_model::{Clock, DomainName, Limits, Scope, SystemClock};
@@ -27,29 +27,37 @@ pub(crate) struct Service {
     pub(crate) key: String,
     pub(crate) address: SocketAddr,
     pub(crate) client: Client,
-    pub(crate) server: Server,
+    pub(crate) server: HttpServer,
     _folder: TempDir,
 }
 
 impl Service {
     pub(crate) async fn start() -> Self {
-        Self::start_with(Settings::default(), Mode::Serve, 0).await
+        Self::start_with(Settings::default(), Mode::Serve).await
     }
 
-    pub(crate) async fn start_with(settings: Settings, mode: Mode, disk_reserve_bytes: u64) -> Self {
+    pub(crate) async fn start_with(settings: Settings, mode: Mode) -> Self {
         let folder = TempDir::new().unwrap();
-        let (app, store) = open_app(&folder, disk_reserve_bytes).await;
+        let (app, store) = open_app(&folder).await;
         Self::start_app(app, store, settings, mode, folder).await
     }
 
+    /// Starts a service whose store refuses writes: no disk has as much free space as its reserve.
+    pub(crate) async fn start_on_full_disk() -> Self {
+        let folder = TempDir::new().unwrap();
+        let database = Database::Sqlite(folder.path().join("postroad.db"));
+        let (app, store) = open_app_with(database, u64::MAX, Arc::new(SystemClock)).await;
+        Self::start_app(app, store, Settings::default(), Mode::Serve, folder).await
+    }
+
     pub(crate) async fn start_on_database(database: Database) -> Self {
-        let (app, store) = open_app_on_database(database, 0).await;
+        let (app, store) = open_app_on_database(database).await;
         Self::start_app(app, store, Settings::default(), Mode::Serve, TempDir::new().unwrap()).await
     }
 
     /// Starts the service with a clock that the test moves.
     pub(crate) async fn start_with_clock(database: Database, clock: ManualClock) -> Self {
-        let (app, store) = open_app_with_clock(database, 0, Arc::new(clock)).await;
+        let (app, store) = open_app_with(database, 0, Arc::new(clock)).await;
         Self::start_app(app, store, Settings::default(), Mode::Serve, TempDir::new().unwrap()).await
     }
 
@@ -57,7 +65,7 @@ impl Service {
         let key = app.dev_setup().await.unwrap().api_key;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let server = Server::start(&Api::new(app.clone(), settings), listener, None, mode);
+        let server = HttpServer::start(&Api::new(app.clone(), settings), listener, None, mode);
         let client = Client::new(&format!("http://{address}"));
         Self { app, store, key, address, client, server, _folder: folder }
     }
@@ -105,19 +113,15 @@ impl Service {
     }
 }
 
-pub(crate) async fn open_app(folder: &TempDir, disk_reserve_bytes: u64) -> (App, Store) {
-    open_app_on_database(Database::Sqlite(folder.path().join("postroad.db")), disk_reserve_bytes).await
+pub(crate) async fn open_app(folder: &TempDir) -> (App, Store) {
+    open_app_on_database(Database::Sqlite(folder.path().join("postroad.db"))).await
 }
 
-async fn open_app_on_database(database: Database, disk_reserve_bytes: u64) -> (App, Store) {
-    open_app_with_clock(database, disk_reserve_bytes, Arc::new(SystemClock)).await
+async fn open_app_on_database(database: Database) -> (App, Store) {
+    open_app_with(database, 0, Arc::new(SystemClock)).await
 }
 
-async fn open_app_with_clock(
-    database: Database,
-    disk_reserve_bytes: u64,
-    clock: Arc<dyn Clock>,
-) -> (App, Store) {
+async fn open_app_with(database: Database, disk_reserve_bytes: u64, clock: Arc<dyn Clock>) -> (App, Store) {
     let settings =
         postroad_store::Settings { disk_reserve_bytes, ..postroad_store::Settings::small(database) };
     let role = Role::Node { identity: "test".into() };

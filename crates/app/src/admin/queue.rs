@@ -12,7 +12,7 @@ use crate::accounts::Requester;
 impl App {
     /// Makes a queued message due now, or puts a held message into the queue.
     pub async fn retry_waiting(&self, server_id: ServerId, id: MessageId) -> Result<RetryResult, StoreError> {
-        let store = self.store_recording_changes(Operation::MessagesRetry, server_id);
+        let store = self.audited_store_for_changes(Operation::MessagesRetry, server_id);
         store.retry(server_id, id, self.inner.simulator_domain.clone()).await
     }
 
@@ -22,10 +22,10 @@ impl App {
         server_id: ServerId,
         id: MessageId,
     ) -> Result<CancelResult, StoreError> {
-        self.store_recording_changes(Operation::SendCancel, server_id).cancel(server_id, id).await
+        self.audited_store_for_changes(Operation::SendCancel, server_id).cancel(server_id, id).await
     }
 
-    fn store_recording_changes(&self, operation: Operation, server_id: ServerId) -> Store {
+    fn audited_store_for_changes(&self, operation: Operation, server_id: ServerId) -> Store {
         self.audited_store(&Requester::command_line(), operation, AuditSubject::Messages(server_id))
     }
 }

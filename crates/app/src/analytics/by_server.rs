@@ -47,7 +47,8 @@ impl App {
         let ranges = ranges.map(|range| (range.grain, range.from, range.to)).collect();
         let ids = servers.iter().map(|server| server.id).collect();
         let mut sums = self.inner.store.sum_totals(ids, ranges).await?;
-        let mut figures_of = |id| Figures::of(sums.remove(&id).unwrap_or_default(), false);
+        let include_bots = false;
+        let mut figures_of = |id| Figures::of(sums.remove(&id).unwrap_or_default(), include_bots);
         let found = servers.into_iter().map(|server| ServerFigures {
             id: server.id,
             figures: figures_of(server.id),

@@ -12,7 +12,7 @@ use crate::{App, Caller, Refusal};
 /// Maximum number of rows read or looked up for one answer.
 const ROWS_MAX: usize = 200_000;
 
-/// Maximum number of sets (see `DimensionSets`) of a breakdown from which an answer may be computed.
+/// Maximum number of sets (see `DimensionSets`) of the breakdown that an answer is computed from.
 const SETS_MAX: usize = 50_000;
 
 /// Values of the requested dimensions, in the order of the request.
@@ -37,7 +37,7 @@ pub(super) struct CounterSums {
     pub(super) has_other: bool,
 }
 
-/// Sets of dimensions to add up. A set is a combination of values that is counted on its own.
+/// Sets of dimension values to add up. A set is a combination of values that is counted on its own.
 struct DimensionSets {
     breakdown: Breakdown,
     /// Number of sets of this breakdown, selected or not.
@@ -58,8 +58,8 @@ impl DimensionSets {
     /// Number of look-ups needed to read only the selected sets. `None` if all sets are selected, or more than `max`
     /// look-ups would be needed; then all sets of the breakdown are read.
     fn count_look_ups(&self, grain: Grain, ranges: &[(i64, i64)], max: usize) -> Option<usize> {
-        let spans: i64 = ranges.iter().map(|(from, to)| (to - from) / grain.seconds()).sum();
-        let look_ups = self.group_of.len().saturating_mul(spans as usize);
+        let intervals: i64 = ranges.iter().map(|(from, to)| (to - from) / grain.seconds()).sum();
+        let look_ups = self.group_of.len().saturating_mul(intervals as usize);
         (self.group_of.len() < self.total && look_ups <= max).then_some(look_ups)
     }
 }
@@ -102,8 +102,8 @@ impl App {
             let (store, kind) = (&self.inner.store, (grain, sets.breakdown));
             let rows = if let Some(look_ups) = sets.count_look_ups(grain, &ranges, rows_left) {
                 rows_left -= look_ups;
-                let (numbers, spans) = (sets.numbers(), interval_starts(grain, &ranges));
-                store.find_counters(caller.server_id, kind, numbers, spans).await?
+                let (numbers, starts) = (sets.numbers(), interval_starts(grain, &ranges));
+                store.find_counters(caller.server_id, kind, numbers, starts).await?
             } else {
                 let rows = store.list_counters(caller.server_id, kind, ranges, rows_left + 1).await?;
                 rows_left = rows_left.checked_sub(rows.len()).ok_or_else(too_many_rows)?;

@@ -12,7 +12,7 @@ pub struct Figures {
 pub struct Latency {
     /// Time from acceptance, or from the scheduled time, to the start of the first attempt.
     pub first_attempt: Percentiles,
-    /// Time from acceptance, or from the scheduled time, until the receiving server accepted the message.
+    /// Time from acceptance, or from the scheduled time, until the receiver accepted the message.
     pub sent: Percentiles,
 }
 

@@ -36,7 +36,7 @@ pub struct MessageMetrics {
     /// Seconds from acceptance, or from the scheduled time, to the start of the first attempt. `None` without an
     /// attempt.
     pub first_attempt_after: Option<f64>,
-    /// Seconds from acceptance, or from the scheduled time, until the receiving server accepted the message.
+    /// Seconds from acceptance, or from the scheduled time, until the receiver accepted the message.
     pub sent_after: Option<f64>,
 }
 

@@ -47,7 +47,8 @@ impl App {
         }
         let _permit = limits.begin_change(owned.account_id)?;
         let subject = AuditSubject::NewDomain(owner, name.clone());
-        let new = self.new_domain(owner, name, key, false).await?;
+        let is_verified = false;
+        let new = self.new_domain(owner, name, key, is_verified).await?;
         let operation = Operation::DomainsCreate;
         let key = creation.as_ref().map(|key| (owned.account_id, key));
         let created = self.audited_store_for_creation(by, operation, subject, key).create_domain(new).await;
@@ -110,7 +111,7 @@ impl App {
             keys,
             next_check_at,
             records: StoredRecord::to_json(&records),
-            owner_max: limits.per_owner_max,
+            per_owner_max: limits.per_owner_max,
         })
     }
 

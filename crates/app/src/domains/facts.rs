@@ -124,9 +124,9 @@ impl App {
 
     /// Sets the host name of the installation at start. A single node sets its own name. With several nodes the name
     /// of the first node stays, and a node with another name only logs a warning.
-    pub async fn set_installation_host_at_start(&self, is_alone: bool) -> Result<(), StoreError> {
+    pub async fn set_installation_host_at_start(&self, is_single_node: bool) -> Result<(), StoreError> {
         let own = self.inner.hostname.to_string();
-        if is_alone {
+        if is_single_node {
             return self.inner.store.set_setting(INSTALLATION_HOST, Some(own)).await;
         }
         let stored = self.inner.store.find_or_insert_setting(INSTALLATION_HOST, own.clone()).await?;

@@ -1,7 +1,7 @@
 //! Limits on domains: their number per owner, and the concurrent work for them.
 //!
 //! Generating an RSA key takes a tenth of a second of CPU time, a DNS check up to half a minute. Each account gets a
-//! few permits for each kind of work; without a free permit, calls are refused with the error `DomainsBusy`.
+//! few permits for changes and for manual checks; without a free permit, calls are refused (`DomainRefusal::Busy`).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Whether a customer's own host for links can be used: the host has to answer over HTTPS with a valid certificate.
+//! Whether links can use a customer's tracking host: the host has to answer over HTTPS with a valid certificate.
 
 use postroad_model::{Timestamp, WebhookUrl};
 use postroad_net::guarded_http::{GuardedHttp, HttpFailure};
@@ -9,7 +9,7 @@ use super::check::{Purpose, RecordCheck};
 /// Longest description of a problem.
 const REASON_BYTES_MAX: usize = 300;
 
-/// Result of the last request to a host for links.
+/// Result of the last request to a tracking host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkHostCheck {
     /// Why links cannot use the host; `None` if they can.

@@ -28,7 +28,7 @@ const HTTPS_PORT: u16 = 443;
 pub struct DomainChecker {
     /// DNS client without a cache of its own, so that a published record is seen soon.
     pub(super) dns: Dns,
-    /// Checks the certificates of tracking hosts; `None` if links never use customers' names.
+    /// Checks the certificates of tracking hosts; `None` if links never use customers' host names.
     http: Option<GuardedHttp>,
     /// Whether the bounce listener accepts reports about domains.
     pub(super) takes_reports: bool,
@@ -56,7 +56,7 @@ impl DomainChecker {
     }
 
     /// Sends a request to a customer's tracking host. `None` if the host cannot be checked.
-    async fn ask_link_host(&self, host: &str) -> Option<LinkHostCheck> {
+    async fn request_tracking_host(&self, host: &str) -> Option<LinkHostCheck> {
         LinkHostCheck::request(self.http.as_ref()?, host, &self.tracking_base(host)).await
     }
 }
@@ -103,15 +103,15 @@ impl App {
         let expected = ExpectedRecords::of(&domain.name, &service, &dkim_records(&domain.keys));
         let mut checks = check(&checker.dns, &expected).await;
         let has_alias = is_verified(&checks, Purpose::Tracking);
-        let link_host = match has_alias {
-            Some(true) => checker.ask_link_host(&format!("track.{}", domain.name)).await,
+        let host_check = match has_alias {
+            Some(true) => checker.request_tracking_host(&format!("track.{}", domain.name)).await,
             _ => None,
         };
-        if let Some(link_host) = &link_host {
-            link_host.explain(&mut checks, &service.tracking_name());
+        if let Some(host_check) = &host_check {
+            host_check.explain(&mut checks, &service.tracking_name());
         }
         let (intervals, now) = (self.inner.check_intervals, self.inner.clock.now());
-        let outcome = outcome(&domain, checks, (has_alias, link_host), intervals, begun_at..now);
+        let outcome = outcome(&domain, checks, (has_alias, host_check), intervals, begun_at..now);
         tracing::debug!(domain.id = %id, is_good = outcome.is_good, "domain checked");
         if self.inner.store.record_domain_check(outcome).await? {
             self.inner.verified_domains.clear();
@@ -134,17 +134,17 @@ fn verdict(status: RecordStatus) -> Option<bool> {
 }
 
 /// The outcome of a check, to be stored. `has_alias` says whether the domain's tracking host is an alias of ours;
-/// `link_host` is the result of a request to that host.
+/// `host_check` is the result of a request to that host.
 fn outcome(
     domain: &Domain,
     mut checks: Vec<RecordCheck>,
-    (has_alias, link_host): (Option<bool>, Option<LinkHostCheck>),
+    (has_alias, host_check): (Option<bool>, Option<LinkHostCheck>),
     intervals: CheckIntervals,
     Range { start: begun_at, end: now }: Range<Timestamp>,
 ) -> DomainCheck {
     // Whether links can use the tracking host: it is an alias of ours, and it answers over HTTPS.
     let has_track_host = match has_alias {
-        Some(true) => link_host.as_ref().map(LinkHostCheck::is_good),
+        Some(true) => host_check.as_ref().map(LinkHostCheck::is_good),
         other => other,
     };
     let status_of = |checks: &[RecordCheck], name: &str| {
@@ -197,14 +197,14 @@ fn outcome(
     let mut records: Vec<StoredRecord> =
         checks.into_iter().map(|check| stored_record(check, &before, now)).collect();
     if let Some(record) = records.iter_mut().find(|record| record.check.purpose == Purpose::Tracking) {
-        record.link_host = link_host;
+        record.link_host = host_check;
     }
-    let name_fails_since = [(has_return_path, domain.return_path), (has_track_host, domain.track_host)]
+    let host_fails_since = [(has_return_path, domain.return_path), (has_track_host, domain.track_host)]
         .into_iter()
-        .filter(|(verdict, name)| *verdict == Some(false) && name.is_used())
-        .map(|(_, name)| name.fails_since.unwrap_or(now))
+        .filter(|(verdict, host_use)| *verdict == Some(false) && host_use.is_used())
+        .map(|(_, host_use)| host_use.fails_since.unwrap_or(now))
         .max();
-    let findings = Findings { is_good, is_complete, key_waits_since, name_fails_since };
+    let findings = Findings { is_good, is_complete, key_waits_since, host_fails_since };
     DomainCheck {
         id: domain.id,
         begun_at,

@@ -34,8 +34,8 @@ pub(super) struct Findings {
     pub(super) is_complete: bool,
     /// Time since which the newest key has been waiting for its record.
     pub(super) key_waits_since: Option<Timestamp>,
-    /// Time since which a name that is in use (return path or tracking host) has been failing.
-    pub(super) name_fails_since: Option<Timestamp>,
+    /// Time since which one of the domain's hosts in use (return path or tracking host) has been failing.
+    pub(super) host_fails_since: Option<Timestamp>,
 }
 
 /// Time of the next check after a check that ends `now`.
@@ -46,11 +46,11 @@ pub(super) fn next_check_at(
     now: Timestamp,
     rng: &mut impl Rng,
 ) -> Timestamp {
-    let Findings { is_good, is_complete, key_waits_since, name_fails_since } = findings;
+    let Findings { is_good, is_complete, key_waits_since, host_fails_since } = findings;
     let change_expected_since = match (is_good, domain.failing_since) {
         // Some owners add the optional records a little later.
-        (Some(true), _) if !is_complete => key_waits_since.max(name_fails_since).or(Some(domain.created_at)),
-        (Some(true), _) => key_waits_since.max(name_fails_since),
+        (Some(true), _) if !is_complete => key_waits_since.max(host_fails_since).or(Some(domain.created_at)),
+        (Some(true), _) => key_waits_since.max(host_fails_since),
         (Some(false), None) if domain.good_since.is_some() => Some(now),
         (_, failing_since) => failing_since.max(key_waits_since).or(Some(domain.created_at)),
     };
@@ -112,7 +112,7 @@ mod tests {
     }
 
     const GOOD: Findings =
-        Findings { is_good: Some(true), is_complete: true, key_waits_since: None, name_fails_since: None };
+        Findings { is_good: Some(true), is_complete: true, key_waits_since: None, host_fails_since: None };
     const BAD: Findings = Findings { is_good: Some(false), is_complete: false, ..GOOD };
 
     #[test]
@@ -135,10 +135,10 @@ mod tests {
         assert!((320.0..=400.0).contains(&pause_minutes(&good, GOOD, 60)));
         let with_waiting_key = Findings { key_waits_since: Some(at(4_990)), ..GOOD };
         assert!(pause_minutes(&good, with_waiting_key, 5_000) < 5.0);
-        let with_failing_name = Findings { name_fails_since: Some(at(4_990)), ..GOOD };
+        let with_failing_host = Findings { host_fails_since: Some(at(4_990)), ..GOOD };
         assert!(
-            pause_minutes(&good, with_failing_name, 5_000) < 5.0,
-            "a name in use that fails is checked again soon"
+            pause_minutes(&good, with_failing_host, 5_000) < 5.0,
+            "a host in use that fails is checked again soon"
         );
         let without_aliases = Findings { is_complete: false, ..GOOD };
         assert!(pause_minutes(&good, without_aliases, 60) < 20.0, "the aliases may be added soon");

@@ -17,7 +17,7 @@ pub struct RecordView {
     pub check: RecordCheck,
     /// Time since which the record has this status; `None` before the first check.
     pub since: Option<Timestamp>,
-    /// Result of the last request to the host for links; only in the record of that host.
+    /// Result of the last request to the tracking host; only in the record of that host.
     pub link_host: Option<LinkHostCheck>,
 }
 

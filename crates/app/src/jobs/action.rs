@@ -10,7 +10,7 @@ use postroad_store::{
 use crate::access::Operation;
 use crate::{App, Caller};
 
-/// Maximum number of messages of one call that are changed concurrently, so that the store writes them together.
+/// Maximum number of messages of one call that are changed concurrently; the store writes concurrent changes together.
 const CONCURRENT_CHANGES_MAX: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl App {
             MessageAction::Erase => Some(self.inner.long_reads.permit(caller.account_id).await),
             _ => None,
         };
-        self.change_all(&self.recording_action(caller, action), caller.server_id, action, ids).await
+        self.change_all(&self.audited_store_for_action(caller, action), caller.server_id, action, ids).await
     }
 
     pub async fn change_message(
@@ -139,7 +139,7 @@ impl App {
         action: MessageAction,
         id: MessageId,
     ) -> Result<(), ActionFailure> {
-        let (store, server_id) = (self.recording_action(caller, action), caller.server_id);
+        let (store, server_id) = (self.audited_store_for_action(caller, action), caller.server_id);
         self.change_one(&store, server_id, action, id).await?;
         Ok(self.after_changes(server_id, action).await?)
     }
@@ -161,7 +161,7 @@ impl App {
     }
 
     /// The store, with an entry in the audit log for each message that is changed and each job that begins.
-    pub(super) fn recording_action(&self, caller: &Caller, action: MessageAction) -> Store {
+    pub(super) fn audited_store_for_action(&self, caller: &Caller, action: MessageAction) -> Store {
         let subject = AuditSubject::Messages(caller.server_id);
         self.audited_store(&caller.requester(), action.operation(), subject)
     }

@@ -74,7 +74,7 @@ impl App {
             return Ok(StartedJob { id: None, matched, is_complete });
         }
         let new = NewJob { server_id, kind: action.job_kind(), request: query.to_owned(), total: matched };
-        let store = self.recording_action(caller, action);
+        let store = self.audited_store_for_action(caller, action);
         let job = store.create_job(new, RUNNING_JOBS_MAX).await?.ok_or(JobRefusal::TooMany)?;
         self.inner.job_created.notify_one();
         Ok(StartedJob { id: Some(job.id), matched, is_complete })

@@ -200,12 +200,12 @@ impl ReturnReceiver {
 /// `Err` on a temporary failure, which overrides everything.
 fn merge(
     before: Result<(), ReturnRefusal>,
-    now: Result<(), ReturnRefusal>,
+    next: Result<(), ReturnRefusal>,
 ) -> Result<Result<(), ReturnRefusal>, ReturnRefusal> {
-    match now {
+    match next {
         Err(temporary @ (ReturnRefusal::Store(_) | ReturnRefusal::Busy)) => Err(temporary),
         Err(_) if before.is_ok() => Ok(before),
-        now => Ok(now),
+        next => Ok(next),
     }
 }
 

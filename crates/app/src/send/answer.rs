@@ -23,19 +23,19 @@ pub struct SendAnswer {
 }
 
 /// A warning for the sender when nine tenths of a limit are used.
-pub fn limit_warning(used: &LimitUse) -> Option<String> {
-    let owner = match used.owner {
+pub fn limit_warning(limit_use: &LimitUse) -> Option<String> {
+    let owner = match limit_use.owner {
         LimitOwner::Server => "server",
         LimitOwner::Account => "account",
     };
-    let (limit, period) = (used.limit, used.period.with_article());
-    if used.remaining() == 0 {
+    let (limit, period) = (limit_use.limit, limit_use.period.with_article());
+    if limit_use.remaining() == 0 {
         return Some(format!(
             "The {owner}'s limit of {limit} messages {period} is reached: further messages are held"
         ));
     }
-    let count = used.used;
-    used.is_nearly_full().then(|| format!("{count} of the {owner}'s {limit} messages {period} are used"))
+    let count = limit_use.used;
+    limit_use.is_nearly_full().then(|| format!("{count} of the {owner}'s {limit} messages {period} are used"))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

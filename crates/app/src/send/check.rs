@@ -1,7 +1,7 @@
 //! The From check: every address a message claims to be from must be on a domain that is verified for the
 //! server. A sub-domain of a verified domain is not verified. Only `postroad dev` has callers that may use any address.
 
-use postroad_mail::find_spelled_domains;
+use postroad_mail::find_spelled_addresses;
 use postroad_model::{DomainName, Limits, ServerId, mailbox::claimed_domain};
 use postroad_store::{SendingDomain, StoreError};
 
@@ -28,7 +28,7 @@ impl App {
         if mailbox.len() > Limits::MAILBOX_BYTES_MAX {
             return Ok(());
         }
-        for address in find_spelled_domains(mailbox) {
+        for address in find_spelled_addresses(mailbox) {
             self.authorise_mailbox(caller, &address).await?;
         }
         Ok(())

@@ -18,7 +18,7 @@ use crate::{App, Caller, FieldProblem};
 const PAGE_MESSAGES_MAX: usize = 500;
 /// Messages changed in one transaction.
 const CHANGES_PER_TRANSACTION: usize = 100;
-/// Maximum number of due messages that are changed concurrently, so that the store writes them together.
+/// Maximum number of due messages that are changed concurrently; the store writes concurrent changes together.
 const DUE_CHANGES_CONCURRENT_MAX: usize = 32;
 /// Time limit of one call; the answer says where the next call continues.
 const CALL_TIME_MAX: Duration = Duration::from_secs(3);
@@ -87,7 +87,7 @@ impl App {
                 return Err(ScheduleRefusal::TooLate);
             }
         }
-        let store = self.recording_schedule(caller, change);
+        let store = self.audited_store_for_schedule(caller, change);
         match store
             .change_scheduled(caller.server_id, id, change, self.inner.simulator_domain.clone())
             .await?
@@ -107,7 +107,7 @@ impl App {
         self.change_schedule(caller, id, ScheduleChange::MoveTo(self.inner.clock.now())).await
     }
 
-    fn recording_schedule(&self, caller: &Caller, change: ScheduleChange) -> Store {
+    fn audited_store_for_schedule(&self, caller: &Caller, change: ScheduleChange) -> Store {
         let operation = match change {
             ScheduleChange::Cancel => Operation::SendCancel,
             ScheduleChange::MoveTo(_) => Operation::SendReschedule,
@@ -130,7 +130,7 @@ impl App {
         after: Option<MessageId>,
         limit: usize,
     ) -> Result<ScheduleCounts, StoreError> {
-        let (store, server_id) = (self.recording_schedule(caller, change), caller.server_id);
+        let (store, server_id) = (self.audited_store_for_schedule(caller, change), caller.server_id);
         let started_at = Instant::now();
         let mut counts = ScheduleCounts::default();
         let mut after = after.unwrap_or(MessageId(0));

@@ -162,7 +162,7 @@ mod tests {
         let headers = format!(
             "X-Postroad-Tag: {tag}\r\n{pairs}X-Track-Opens: maybe\r\nX-Test-Mode:\r\nX-Idempotency-Key: {key}\r\n"
         );
-        let Err(Refusal::Validation(problems)) = parse(&headers) else { panic!("it was taken") };
+        let Err(Refusal::Validation(problems)) = parse(&headers) else { panic!("it was accepted") };
         let texts: Vec<_> = problems.into_iter().map(|problem| problem.message).collect();
         assert_eq!(
             texts,

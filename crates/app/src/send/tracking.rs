@@ -32,16 +32,16 @@ impl App {
             return Ok(None);
         }
         let base_url = match &domain.host {
-            Some(host) => self.own_tracking_base(host),
-            None if has_track_host => self.own_tracking_base(&format!("track.{from_domain}")),
+            Some(host) => self.tracking_base_at(host),
+            None if has_track_host => self.tracking_base_at(&format!("track.{from_domain}")),
             None => self.tracking_base().to_owned(),
         };
         let excluded_hosts = if clicks { server.excluded_hosts.clone() } else { Vec::new() };
         Ok(Some(Box::new(SendTracking { base_url, opens, clicks, excluded_hosts, unsubscribe })))
     }
 
-    /// Base URL of links on a domain's own tracking host.
-    fn own_tracking_base(&self, host: &str) -> String {
+    /// Base URL of links on a customer's tracking host.
+    fn tracking_base_at(&self, host: &str) -> String {
         match self.checker() {
             Some(checker) => checker.tracking_base(host),
             None => format!("https://{host}"),

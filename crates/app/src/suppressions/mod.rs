@@ -42,12 +42,12 @@ impl App {
         &self,
         by: &Requester,
         server_id: ServerId,
-        request: &[SuppressionRequest],
+        requests: &[SuppressionRequest],
     ) -> Result<Vec<AddResult>, StoreError> {
         let now = self.inner.clock.now();
         let mut valid = Vec::new();
         let checked: Vec<Result<(), Vec<FieldProblem>>> =
-            request.iter().map(|request| request.check(now).map(|new| valid.push(new))).collect();
+            requests.iter().map(|request| request.check(now).map(|new| valid.push(new))).collect();
         let store = self.audited_store(by, Operation::SuppressionsAdd, AuditSubject::Suppressions(server_id));
         let mut added = store.add_suppressions(server_id, valid).await?.into_iter();
         let results = checked

@@ -54,7 +54,7 @@ impl App {
         Ok(self.locate_messages(text, PAGE_TIME_MAX).await?)
     }
 
-    /// Finds messages by id, token or Message-ID. `time_max` limits a search.
+    /// Finds messages by id, token or Message-ID. `time_max` limits searches, but not the look-up of an id.
     pub async fn locate_messages(
         &self,
         text: &str,

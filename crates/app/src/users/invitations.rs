@@ -18,8 +18,8 @@ use crate::send::IdempotencyRequest;
 const INVITATION_TIME: Duration = Duration::from_hours(7 * 24);
 /// Number of times a refused call looks for an invitation that a concurrent call with the same idempotency key may be
 /// creating.
-const CONCURRENT_LOOKUPS_MAX: usize = 10;
-const CONCURRENT_LOOKUP_PAUSE: Duration = Duration::from_millis(100);
+const EARLIER_INVITATION_POLLS_MAX: usize = 10;
+const EARLIER_INVITATION_POLL_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of people and open invitations of one account.
 pub(super) const PEOPLE_MAX: usize = 1_000;
 
@@ -153,11 +153,11 @@ impl App {
         if request.idempotency_key.is_none() {
             return Ok(None);
         }
-        for _ in 0..CONCURRENT_LOOKUPS_MAX {
+        for _ in 0..EARLIER_INVITATION_POLLS_MAX {
             if let Some(earlier) = self.find_earlier_invitation(account_id, request).await? {
                 return Ok(Some(earlier));
             }
-            tokio::time::sleep(CONCURRENT_LOOKUP_PAUSE).await;
+            tokio::time::sleep(EARLIER_INVITATION_POLL_PAUSE).await;
         }
         Ok(None)
     }

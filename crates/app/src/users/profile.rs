@@ -86,7 +86,7 @@ impl App {
     }
 }
 
-/// The person as requester; refuses if the person may not perform `operation` on their own account.
+/// The person as requester; refuses if the person may not perform `operation`.
 pub(super) fn own_requester(person: &SignedInPerson, operation: Operation) -> Result<Requester, UserRefusal> {
     let by = person.requester();
     permit(&by.actor, operation, Subject::Account(person.user.account_id))?;

@@ -42,8 +42,8 @@ pub enum UserRefusal {
     Account(AccountRefusal),
     #[error("The service cannot do this at the moment: try again shortly")]
     Store(StoreError),
-    /// The person's seed cannot be unsealed, mostly because the node has another sealing key. The text tells what the
-    /// operator has to do.
+    /// The seed of the person's authenticator app cannot be unsealed, mostly because the node has another sealing key.
+    /// The text tells what the operator has to do.
     #[error("{0}")]
     Sealed(crate::sealing::UnsealError),
 }

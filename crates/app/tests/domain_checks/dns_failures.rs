@@ -175,6 +175,7 @@ async fn an_spf_record_cannot_cause_endless_lookups() {
     assert!((100..300).contains(&answers.len()), "{}", answers.len());
     let check = &check::judge(&expected, &answers)[0];
     assert_eq!(check.status, RecordStatus::Mismatch, "{check:?}");
+    // Counting stops at 64 lookups (`COUNTED_LOOKUPS_MAX`).
     assert!(
         check.hint.as_ref().unwrap().starts_with("Your SPF needs 64 lookups; 10 are allowed."),
         "{check:?}"

@@ -1,6 +1,6 @@
 //! Measures the cost of a deep backlog: `backlog_bench --program POSTROAD [--messages N] [--database URL]`.
 //!
-//! Sends N messages to a suspended domain, so that all of them are due and wait. Measures the server's memory,
+//! Sends N messages to a suspended domain, so that all of them are due and wait. Measures the service's memory,
 //! the time of a restart, and the time of a fresh message to the inbox. Prints one line of JSON.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]

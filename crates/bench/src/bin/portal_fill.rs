@@ -1,7 +1,7 @@
 //! Completes a SQLite store that `analytics_fill` filled, for the pages of the portal: `portal_fill --database sqlite:PATH`.
 //!
-//! Of the messages of the first server some become held, delayed or bounced; delayed ones wait in the queue. Suppressions
-//! and webhook attempts are written directly into the tables. The store then adds all messages to its search index, as in a
+//! Makes some messages of the first server held, delayed or bounced; delayed ones wait in the queue. Suppressions and
+//! webhook attempts are written directly into the tables. The store then adds all messages to its search index, as in a
 //! running service.
 
 use std::sync::Arc;

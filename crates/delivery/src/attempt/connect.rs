@@ -31,6 +31,7 @@ const ADDRESSES_TRIED_MAX: usize = 8;
 pub(crate) struct Connector {
     pub(crate) dns: Dns,
     pub(crate) tls: ClientTls,
+    /// Only for the smart host.
     pub(crate) credentials: Option<Credentials>,
     pub(crate) connect_timeout: Duration,
     pub(crate) timeouts: PhaseTimeouts,
@@ -100,8 +101,8 @@ impl Connector {
         let begun = Instant::now();
         let (mut tried, mut is_cut_short) = (0, false);
         let order = self.host_order.begin(&route.site, &route.hosts);
-        'hosts: for (host, first) in &order.hosts {
-            let addresses = match self.addresses(route, host, source, server).await {
+        'hosts: for (host, first_address) in &order.hosts {
+            let addresses = match self.addresses_unless_stopped(route, host, source, server).await {
                 Ok(addresses) => addresses,
                 Err(failure) if failure.was_stopped => return Err(failure),
                 Err(failure) => {
@@ -109,7 +110,7 @@ impl Connector {
                     continue;
                 }
             };
-            for index in (0..addresses.len()).map(|index| (first + index) % addresses.len()) {
+            for index in (0..addresses.len()).map(|index| (first_address + index) % addresses.len()) {
                 let is_time_up = || {
                     begun.elapsed() >= self.timeouts.scarce_opening
                         && *self.shortage.borrow() > Shortage::None
@@ -167,7 +168,7 @@ impl Connector {
         let first = tried_before % hosts.len().max(1);
         hosts.rotate_left(first);
         'hosts: for host in hosts {
-            let addresses = match self.addresses(route, host, source, server).await {
+            let addresses = match self.addresses_unless_stopped(route, host, source, server).await {
                 Ok(addresses) => addresses,
                 Err(failure) if failure.was_stopped => return Err(failure),
                 Err(unusable) => {
@@ -203,7 +204,7 @@ impl Connector {
     }
 
     /// The host's addresses that can be dialled from this source, unless the service stops first.
-    async fn addresses(
+    async fn addresses_unless_stopped(
         &self,
         route: &Route,
         host: &RouteHost,

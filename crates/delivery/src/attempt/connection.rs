@@ -179,8 +179,8 @@ impl Connection {
         }
     }
 
-    /// Runs until the session accepts messages. `tls` is the mode of the session. `progress` is set when the first bytes
-    /// of the host arrive.
+    /// Runs until the session accepts messages. `tls` is the mode of the session. `progress` is set when the first
+    /// bytes of the host arrive.
     pub(crate) async fn open(
         &mut self,
         tls: TlsMode,

@@ -13,8 +13,8 @@ pub(crate) enum Ending {
     TooLarge { size: u64, size_max: u64 },
     /// The peer does not support non-ASCII addresses or headers.
     Utf8NotOffered,
-    /// The connection broke during the message. `after_final`: its last bytes were sent, so it may have arrived.
-    Interrupted { phase: Phase, problem: String, class: BounceClass, after_final: bool },
+    /// The connection broke during the message. `after_last_byte`: its last bytes were sent, so it may have arrived.
+    Interrupted { phase: Phase, problem: String, class: BounceClass, after_last_byte: bool },
     /// No host accepts messages: none could be reached, or `reply` refused the connection. The attempt counts only if a
     /// host was tried.
     Unreachable { problem: String, class: BounceClass, reply: Option<Reply>, was_tried: bool },
@@ -37,7 +37,7 @@ impl Ending {
     /// The ending for a session's outcome. `None` if this service ended the session before the last bytes: it is
     /// stopping, the message expired, or the journal could not be written.
     pub(crate) fn of(outcome: Outcome, closed: Option<&Closed>, tls_problem: Option<&str>) -> Option<Self> {
-        let Outcome { verdict, phase, after_final } = outcome;
+        let Outcome { verdict, phase, after_last_byte } = outcome;
         Some(match verdict {
             Verdict::Accepted(reply) => Self::Accepted(reply),
             Verdict::Refused(reply) => Self::Refused { reply, phase },
@@ -45,7 +45,7 @@ impl Ending {
             Verdict::Utf8NotOffered => Self::Utf8NotOffered,
             Verdict::Interrupted => {
                 if let Some(Closed::Ended { cause: EndCause::Stopped, .. }) = closed
-                    && !after_final
+                    && !after_last_byte
                 {
                     return None;
                 }
@@ -53,7 +53,7 @@ impl Ending {
                     || ("the connection ended".to_owned(), BounceClass::Protocol),
                     |closed| explain(closed, tls_problem),
                 );
-                Self::Interrupted { phase, problem, class, after_final }
+                Self::Interrupted { phase, problem, class, after_last_byte }
             }
         })
     }

@@ -112,8 +112,8 @@ impl HostOrder {
         let has_host_of_equal_preference =
             hosts.iter().any(|(other, _)| other.name != host.name && other.preference == host.preference);
         let next = if attempt.is_resumed {
-            // The rotation does not move the position of a resumed attempt: without a new position, the next attempt would
-            // begin at the same address again.
+            // The rotation does not move the position of a resumed attempt. Without a new position, the next attempt
+            // would begin at the same address again.
             hosts.get(index + 1).or(hosts.first())
         } else if has_host_of_equal_preference {
             None

@@ -97,8 +97,8 @@ pub(super) fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judgemen
             BounceClass::Protocol,
             format!("The message needs SMTPUTF8, which {host} does not offer"),
         ),
-        Ending::Interrupted { phase, problem, class, after_final } => Judgement {
-            possible_duplicate: after_final,
+        Ending::Interrupted { phase, problem, class, after_last_byte } => Judgement {
+            possible_duplicate: after_last_byte,
             ..Judgement::temporary(
                 class,
                 format!("The conversation with {host} broke off at {phase}: {problem}"),

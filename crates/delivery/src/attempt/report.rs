@@ -115,7 +115,7 @@ pub(crate) fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> O
             let next = if is_too_many { WaitsAgain::TaskEnds } else { WaitsAgain::TaskContinues };
             is_put_back(signal, was_used, is_closing).then_some(next)
         }
-        Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => {
+        Ending::Interrupted { phase: Phase::MailFrom, after_last_byte: false, .. } => {
             (was_used && !is_marked).then_some(WaitsAgain::TaskContinues)
         }
         _ => None,

@@ -93,8 +93,9 @@ impl Router {
             SmartHostTls::Off => Security::Plain,
         };
         let site = format!("{}:{}", smart_host.host, smart_host.port);
+        let has_dane = false;
         Route {
-            secured_site: secured_site_name(&site, &security, false),
+            secured_site: secured_site_name(&site, &security, has_dane),
             provider: site.as_str().into(),
             site: site.into(),
             rules: self.providers.smart_host(smart_host.connections_max, smart_host.rate),

@@ -290,7 +290,12 @@ mod tests {
         let unanswered = [
             Ending::Waited { cause: String::new(), class, is_ours: false },
             Ending::NoRoute { problem: problem.clone(), class: BounceClass::Dns },
-            Ending::Interrupted { phase: Phase::Data, problem: problem.clone(), class, after_final: false },
+            Ending::Interrupted {
+                phase: Phase::Data,
+                problem: problem.clone(),
+                class,
+                after_last_byte: false,
+            },
             Ending::Unreachable { problem: problem.clone(), class, reply: None, was_tried: true },
         ];
         for ending in unanswered {

@@ -191,7 +191,7 @@ impl Feeder {
             }
             shared.add_claimed(claimed);
             if count < limit {
-                shared.with(|schedule, _| schedule.store_caught_up(&servers));
+                shared.with(|schedule, _| schedule.on_caught_up_with_store(&servers));
                 return Ok(());
             }
         }

@@ -19,10 +19,10 @@ impl FreshSink for Intake {
         let loaded_messages = self.0.preparer.take_fresh(&fresh);
         let require_tls = fresh.send.options.require_tls;
         self.0.with(|schedule, now| {
-            for (at, recipient) in fresh.recipients.iter().enumerate() {
+            for (index, recipient) in fresh.recipients.iter().enumerate() {
                 let mut entry = bare_entry(&recipient.entry);
                 entry.loaded_message =
-                    loaded_messages.as_ref().map(|loaded_messages| Arc::clone(&loaded_messages[at]));
+                    loaded_messages.as_ref().map(|loaded_messages| Arc::clone(&loaded_messages[index]));
                 schedule.add_due(recipient.entry.domain.clone(), require_tls, entry, now);
             }
         });
@@ -47,7 +47,7 @@ impl IntakeLimitsCopy {
 
     /// Call this under the schedule's lock, so that older limits never replace newer ones.
     pub(super) fn replace(&self, limits: IntakeLimits) {
-        let is_limited = !limits.is_open();
+        let is_limited = !limits.is_unlimited();
         *self.limits.write() = limits;
         self.is_limited.store(is_limited, Ordering::Release);
     }

@@ -226,7 +226,9 @@ impl EngineShared {
         self.with(|schedule, now| {
             for entry in claimed {
                 let domain = entry.domain.clone();
-                schedule.add(domain, false, bare_entry(&entry), now);
+                // Whether the message requires TLS is known once it is read (`needs_another_route`).
+                let require_tls = false;
+                schedule.add(domain, require_tls, bare_entry(&entry), now);
             }
         });
     }

@@ -104,9 +104,10 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
         }
         Err(failure) if failure.is_busy => {
             // The lane's messages were not tried: they wait.
+            let is_final = false;
             let until = shared.clock.now().plus(BUSY_PAUSE);
             shared.with(|schedule, now| {
-                schedule.on_unresolved(lane, until, failure.problem.clone(), false, now)
+                schedule.on_unresolved(lane, until, failure.problem.clone(), is_final, now)
             });
         }
         Err(failure) => {

@@ -30,9 +30,9 @@ impl Settler {
         (sender, Self { settlements, aside_permits: Arc::new(Semaphore::new(ASIDE_BATCHES_MAX)) })
     }
 
-    /// Runs until the engine has stopped and no outcome is left to store. `all_tasks` is closed when the last task has
+    /// Runs until the engine has stopped and no outcome is left to store. `all_done` is closed when the last task has
     /// ended.
-    pub(crate) async fn run(mut self, shared: Arc<EngineShared>, mut all_tasks: mpsc::Receiver<()>) {
+    pub(crate) async fn run(mut self, shared: Arc<EngineShared>, mut all_done: mpsc::Receiver<()>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         let mut is_last_round = false;
         loop {
@@ -48,7 +48,7 @@ impl Settler {
                     }
                 }
                 // All tasks that could add outcomes have ended.
-                _ = all_tasks.recv(), if !is_last_round => {
+                _ = all_done.recv(), if !is_last_round => {
                     is_last_round = true;
                     self.settlements.close();
                 }
@@ -142,13 +142,13 @@ async fn store_batch(shared: &Arc<EngineShared>, batch: Vec<Settlement>) -> Stor
         }
         Some(Err(error)) if error.is_lock_timeout() => StoreResult { settled: Vec::new(), locked: batch },
         Some(Err(error)) => {
-            let is_alone = batch.len() == 1;
-            if !is_alone {
+            let is_single = batch.len() == 1;
+            if !is_single {
                 tracing::error!(%error, "storing a batch of outcomes failed; storing them one by one");
             }
             let mut all = StoreResult::default();
             for settlement in batch {
-                let StoreResult { settled, locked } = if is_alone {
+                let StoreResult { settled, locked } = if is_single {
                     store_bare(shared, settlement, &error).await
                 } else {
                     Box::pin(store_batch(shared, vec![settlement])).await

@@ -11,7 +11,7 @@ use postroad_smtp::server::{MailFrom, RcptTo, StandardReply};
 use super::Inbox;
 use crate::local_smtp::{IncomingMessage, LocalSmtp, Policy, RcptReply};
 
-/// Catches mail until it is dropped.
+/// Mail server of the inbox; stops when dropped.
 #[derive(Debug)]
 pub struct InboxServer {
     _server: LocalSmtp,

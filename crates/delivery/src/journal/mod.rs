@@ -101,7 +101,7 @@ impl Journal {
         self.lock().check()
     }
 
-    /// Flights that are marked and not settled.
+    /// Number of flights that are marked and not settled.
     pub fn open_flights(&self) -> usize {
         self.lock().segment_of_open.len()
     }

@@ -8,8 +8,7 @@ use super::flight::{FinalReply, FlightKey};
 
 /// Length and checksum of the payload.
 const HEAD_BYTES: usize = 8;
-/// Kind and key.
-const KEY_BYTES: usize = 21;
+const KIND_AND_KEY_BYTES: usize = 21;
 /// More than a reply needs: control characters grow sixfold in JSON.
 const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 
@@ -50,7 +49,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(FlightKey, Mark, usize)> {
     let (checksum, rest) = rest.split_first_chunk()?;
     let length = u32::from_le_bytes(*length) as usize;
     // Blocks of zeros, which file systems may leave after a crash, would be empty payloads with a matching checksum.
-    if !(KEY_BYTES..=PAYLOAD_BYTES_MAX).contains(&length) {
+    if !(KIND_AND_KEY_BYTES..=PAYLOAD_BYTES_MAX).contains(&length) {
         return None;
     }
     let payload = rest.get(..length)?;

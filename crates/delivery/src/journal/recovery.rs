@@ -34,14 +34,14 @@ pub(super) fn read_folder(folder: &Path) -> io::Result<UnsettledFlights> {
     for number in numbers {
         let path = segment_path(folder, number);
         let bytes = std::fs::read(&path)?;
-        let mut at = 0;
-        while let Some((key, mark, length)) = decode(&bytes[at..]) {
-            at += length;
+        let mut offset = 0;
+        while let Some((key, mark, length)) = decode(&bytes[offset..]) {
+            offset += length;
             unsettled.add_mark(&mut indexes, number, key, mark);
         }
-        if at < bytes.len() {
+        if offset < bytes.len() {
             // Usually the end of the last segment: the process died, or the disk was full, in the middle of a mark.
-            let ignored_bytes = bytes.len() - at;
+            let ignored_bytes = bytes.len() - offset;
             tracing::warn!(path = %path.display(), ignored_bytes, "flight journal: damaged or incomplete record; the rest of its file is ignored, as usual after a crash or a full disk");
         }
     }

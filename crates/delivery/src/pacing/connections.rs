@@ -64,7 +64,7 @@ impl ConnectionEstimate {
                 return;
             }
             self.pause_last = (self.pause_last * 2).clamp(PAUSE, PAUSE_MAX);
-            self.pause.close_until(now.plus(self.pause_last));
+            self.pause.pause_until(now.plus(self.pause_last));
             self.limit = Some(1);
             self.try_after = TRY_AFTER;
             self.try_at = Some(now.plus(TRY_AFTER));
@@ -83,7 +83,7 @@ impl ConnectionEstimate {
 
     /// One more connection was accepted; now `open` connections are open.
     pub fn on_accepted(&mut self, open: u32, now: Timestamp) {
-        self.pause.open();
+        self.pause.lift();
         self.pause_last = Duration::ZERO;
         if self.limit.is_some_and(|limit| open > limit) {
             self.limit = Some(open);

@@ -19,7 +19,7 @@ impl Evidence {
     /// Adds a refusal of a server's mail. `part` is a recipient domain of a site, or a site of a provider.
     pub fn add(&mut self, part: u64, server: ServerId, now: Timestamp) {
         self.refusals.retain(|(_, _, at)| now.since(*at) < AGE_MAX);
-        self.refusals.retain(|(other, of, _)| (*other, *of) != (part, server));
+        self.refusals.retain(|(other_part, other_server, _)| (*other_part, *other_server) != (part, server));
         if self.refusals.len() >= REFUSALS_MAX {
             self.refusals.remove(0);
         }

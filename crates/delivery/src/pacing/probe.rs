@@ -14,10 +14,9 @@ pub(super) struct Probe {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 enum State {
-    /// Sending is not limited.
     #[default]
-    Open,
-    Closed {
+    Unrestricted,
+    Paused {
         until: Timestamp,
     },
     /// One probe message is being sent.
@@ -27,27 +26,29 @@ enum State {
 }
 
 impl Probe {
-    pub(super) fn close_until(&mut self, until: Timestamp) {
-        self.state = State::Closed { until };
+    pub(super) fn pause_until(&mut self, until: Timestamp) {
+        self.state = State::Paused { until };
     }
 
-    pub(super) fn open(&mut self) {
-        self.state = State::Open;
+    /// Ends the pause: sending is not restricted any more.
+    pub(super) fn lift(&mut self) {
+        self.state = State::Unrestricted;
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.state == State::Open
+    /// Whether there is neither a pause nor a probe.
+    pub(super) fn is_unrestricted(&self) -> bool {
+        self.state == State::Unrestricted
     }
 
     /// Whether the pause lasts. Meanwhile replies to messages sent before the pause prove nothing.
     pub(super) fn is_waiting(&self, now: Timestamp) -> bool {
-        matches!(self.state, State::Closed { until } if until > now)
+        matches!(self.state, State::Paused { until } if until > now)
     }
 
     pub(super) fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
         let until = match self.state {
-            State::Open => return None,
-            State::Closed { until } => until,
+            State::Unrestricted => return None,
+            State::Paused { until } => until,
             State::BeingSent { since } => since.plus(NO_REPLY_MAX),
         };
         (until > now).then_some(until)
@@ -55,15 +56,15 @@ impl Probe {
 
     /// Call right before a message is sent. After a pause, that message is the probe.
     pub(super) fn on_send(&mut self, now: Timestamp) {
-        if self.state != State::Open {
+        if self.state != State::Unrestricted {
             self.state = State::BeingSent { since: now };
         }
     }
 
     pub(super) fn shift_back(&mut self, by: Duration) {
         match &mut self.state {
-            State::Open => {}
-            State::Closed { until: at } | State::BeingSent { since: at } => *at = at.minus(by),
+            State::Unrestricted => {}
+            State::Paused { until: at } | State::BeingSent { since: at } => *at = at.minus(by),
         }
     }
 }

@@ -105,9 +105,9 @@ impl RateEstimate {
         }
         self.reason = Some(reason.clone());
         let since_refusal = self.refused_at.map_or(Duration::MAX, |at| now.since(at));
-        if !self.pause.is_open() || self.is_minute_full(since_refusal, now) {
+        if !self.pause.is_unrestricted() || self.is_minute_full(since_refusal, now) {
             // The probe was refused, or the receiver's minute is still full: pause for longer.
-            self.was_close |= self.pause.is_open();
+            self.was_close |= self.pause.is_unrestricted();
             self.paused_since.get_or_insert(now);
             self.last_pause = self.last_pause.mul_f64(2.4).min(PAUSE_MAX);
         } else {
@@ -123,7 +123,7 @@ impl RateEstimate {
                 if knowledge == Knowledge::Search { 0.0 } else { MESSAGES_PER_PAUSE * 60.0 / curve.reached };
             self.last_pause = Duration::from_secs_f64(pause_secs).clamp(PAUSE_MIN, PAUSE_FIRST_MAX);
         }
-        self.pause.close_until(now.plus(self.last_pause));
+        self.pause.pause_until(now.plus(self.last_pause));
         self.refused_at = Some(now);
         self.accepted_since_refusal = 0;
     }
@@ -189,10 +189,10 @@ impl RateEstimate {
 
     /// A message got a reply other than "too fast".
     pub fn on_other_reply(&mut self, now: Timestamp) {
-        if self.pause.is_open() || self.pause.is_waiting(now) {
+        if self.pause.is_unrestricted() || self.pause.is_waiting(now) {
             return;
         }
-        self.pause.open();
+        self.pause.lift();
         let paused = self.paused_since.take().map_or(Duration::ZERO, |since| now.since(since));
         let Some(curve) = &mut self.curve else { return };
         if paused > LONG_PAUSE {
@@ -217,7 +217,7 @@ impl RateEstimate {
 
     /// Whether nothing is sent, except perhaps one probe message.
     pub fn is_paused(&self) -> bool {
-        !self.pause.is_open()
+        !self.pause.is_unrestricted()
     }
 
     pub fn is_limiting(&self) -> bool {

@@ -35,38 +35,40 @@ impl Standstill {
             return false;
         }
         self.refused_in_a_row = self.refused_in_a_row.saturating_add(1);
-        let was_open = self.probe.is_open();
-        if was_open && self.refused_in_a_row < needed {
+        let was_unrestricted = self.probe.is_unrestricted();
+        if was_unrestricted && self.refused_in_a_row < needed {
             return false;
         }
         let since = *self.since.get_or_insert(now);
-        self.last_pause = if was_open {
+        self.last_pause = if was_unrestricted {
             PAUSE_FIRST
         } else if now.since(since) < RARER_PROBES_AFTER {
             PAUSE
         } else {
             self.last_pause.mul_f64(1.5).clamp(PAUSE, PAUSE_MAX)
         };
-        self.probe.close_until(now.plus(self.last_pause));
+        self.probe.pause_until(now.plus(self.last_pause));
         self.reason = Some(reason.clone());
-        was_open
+        was_unrestricted
     }
 
     /// Ends the standstill, if there is one, and forgets all refusals. Returns whether there was a standstill.
     pub fn end(&mut self) -> bool {
-        let was_stopped = !self.probe.is_open();
+        let was_stopped = !self.probe.is_unrestricted();
         if was_stopped || self.refused_in_a_row > 0 {
             *self = Self::default();
         }
         was_stopped
     }
 
-    /// Mail of this server was refused, and mail of no other yet.
+    /// Records that mail of this server was refused, and mail of no other. Call this when such refusals begin a
+    /// standstill.
     pub fn set_only_server(&mut self, server: ServerId) {
         self.only_server = Some(server);
     }
 
-    /// Mail of this server was refused during the standstill.
+    /// Records that mail of this server was refused during the standstill. If another server was the only one until
+    /// now, there is no only server any more.
     pub fn note_server(&mut self, server: ServerId) {
         self.only_server = self.only_server.filter(|only| *only == server);
     }
@@ -77,12 +79,12 @@ impl Standstill {
     }
 
     pub fn is_stopped(&self) -> bool {
-        !self.probe.is_open()
+        !self.probe.is_unrestricted()
     }
 
     /// Whether no refusals are remembered.
     pub fn is_clear(&self) -> bool {
-        self.refused_in_a_row == 0 && self.probe.is_open()
+        self.refused_in_a_row == 0 && self.probe.is_unrestricted()
     }
 
     pub fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {

@@ -1,4 +1,4 @@
-//! Accounts of servers, for `Feedback-ID`. A server never changes its account, so an entry is read once.
+//! Accounts of servers, for `Feedback-ID`. A server never changes its account, so cached entries do not expire.
 
 use std::collections::HashMap;
 

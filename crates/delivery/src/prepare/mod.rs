@@ -231,6 +231,7 @@ impl Preparer {
         // The error does not quote the address, because its text goes into the log.
         let rcpt_to = EmailAddress::parse(&loaded_message.rcpt_to)
             .map_err(|e| broken(format!("its recipient is not an address: {e}")))?;
+        // The local part of the return path is also the value of `X-Postroad-Id`.
         let id = self.return_paths.local_part(
             loaded_message.server_id,
             loaded_message.message_id,

@@ -133,7 +133,7 @@ mod tests {
 
         let to_release = schedule.clock_went_back(DAY, CORRECT_NOW);
         assert_eq!(to_release.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [MessageId(2)]);
-        assert_eq!(schedule.entries(), 1, "released entries are not counted any more");
+        assert_eq!(schedule.entry_count(), 1, "released entries are not counted any more");
         assert_eq!(count_look_ups(&mut schedule), 0);
         schedule.tick(CORRECT_NOW.plus(Duration::from_secs(61)));
         assert_eq!(count_look_ups(&mut schedule), 1, "the DNS is asked again after a minute");

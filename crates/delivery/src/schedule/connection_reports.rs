@@ -72,7 +72,7 @@ impl Schedule {
                 let reached_at = self.paths[*other].reached_at;
                 *other != path_id && since.is_some() && reached_at >= since
             });
-            self.paths[path_id].back_off.is_alone |= others_reached;
+            self.paths[path_id].back_off.only_this_address_fails |= others_reached;
         }
     }
 

@@ -38,7 +38,7 @@ pub struct PathTotals {
 impl Schedule {
     /// Domains of lanes with at least `entries_max` messages in memory.
     pub(crate) fn full_domains(&self, entries_max: usize) -> Vec<DomainName> {
-        let full = self.lanes.iter().filter(|(_, lane)| lane.entries >= entries_max);
+        let full = self.lanes.iter().filter(|(_, lane)| lane.entry_count >= entries_max);
         full.map(|(_, lane)| lane.key.domain.clone()).collect()
     }
 
@@ -63,7 +63,7 @@ impl Schedule {
                 learned: self.source_sites[path.source_site].describe_estimates(Reader::Operator),
             });
         }
-        let in_memory = self.entries();
+        let in_memory = self.entry_count();
         let waiting_for_their_time = self.timeline.len();
         Totals {
             in_memory,
@@ -88,8 +88,8 @@ impl Schedule {
         self.paused.keys().copied().collect()
     }
 
-    /// Explains to this reader why a message waits that is due and not being sent. A server learns nothing of other
-    /// servers' messages.
+    /// Explains to this reader why a message waits although it is due. A server learns nothing of other servers'
+    /// messages.
     pub(crate) fn why_waiting(
         &mut self,
         domain: &DomainName,

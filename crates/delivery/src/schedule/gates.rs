@@ -78,7 +78,7 @@ impl GateTable {
         !self.gates.is_empty() && scopes.iter().any(|scope| self.gates.contains_key(scope))
     }
 
-    /// One message passes.
+    /// Counts one message that these scopes let pass.
     pub(super) fn count_message(&mut self, scopes: &[GateScope], now: Timestamp) {
         if self.gates.is_empty() {
             return;

@@ -23,8 +23,8 @@ pub(super) struct Lane {
     pub(super) route: LaneRoute,
     /// Entries that wait for the route.
     pub(super) unrouted: EntryQueue,
-    /// All entries of this lane, anywhere in the schedule.
-    pub(super) entries: usize,
+    /// Number of entries of this lane, anywhere in the schedule.
+    pub(super) entry_count: usize,
     /// Rings (`site_queue.rs`) from which this lane was removed, until it is readmitted: the site queue and server of
     /// each.
     pub(super) removed_from_rings: HashSet<(usize, ServerId)>,
@@ -119,7 +119,7 @@ impl Schedule {
             scopes,
             route: LaneRoute::Unknown,
             unrouted: EntryQueue::default(),
-            entries: 0,
+            entry_count: 0,
             removed_from_rings: HashSet::new(),
             trouble: DomainTrouble::default(),
             accepted_from: None,

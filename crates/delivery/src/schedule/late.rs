@@ -76,7 +76,7 @@ impl Schedule {
         let server_blocks = self.blocks_by_rate(now);
         let has_work = |queue: &super::Queue| queue.waiting.count() > 0 && !queue.route.is_exempt;
         let queues = self.queues.iter().filter(|(_, queue)| has_work(queue)).map(|(id, _)| id);
-        for queue in rotated_after(queues.collect(), self.last_late.0) {
+        for queue in rotated_after(queues.collect(), self.last_late_queue) {
             if late.len() >= limit {
                 break;
             }
@@ -94,7 +94,7 @@ impl Schedule {
             let taken =
                 self.queues[queue].waiting.take_late(limit - late.len(), per_lane_max, is_blocked, bound);
             if !taken.is_empty() {
-                self.last_late.0 = queue;
+                self.last_late_queue = queue;
             }
             for (lane_id, entry) in taken {
                 self.count_out(lane_id, entry.server_id);
@@ -122,14 +122,18 @@ impl Schedule {
         let has_sticky = |path: &super::Path| path.sticky_retries.count() > 0;
         let paths: Vec<usize> =
             self.paths.iter().filter(|(_, path)| has_sticky(path)).map(|(id, _)| id).collect();
-        let may_go = |lane: usize, server: ServerId| !suspended.includes(lane, server);
+        let is_unsuspended = |lane: usize, server: ServerId| !suspended.includes(lane, server);
         for path in paths {
             let block = self.path_block(path, bound.now).or_else(|| self.connections_block(path, bound.now));
             let block =
                 block.filter(|block| is_reported(&block.cause) && !self.is_path_suspended(path, bound.now));
             let Some(block) = block.filter(|_| late.len() < limit) else { continue };
-            let taken =
-                self.paths[path].sticky_retries.take_late(limit - late.len(), per_lane_max, may_go, bound);
+            let taken = self.paths[path].sticky_retries.take_late(
+                limit - late.len(),
+                per_lane_max,
+                is_unsuspended,
+                bound,
+            );
             for (lane_id, entry) in taken {
                 self.count_out(lane_id, entry.server_id);
                 let lane = self.lanes[lane_id].key.clone();
@@ -148,7 +152,7 @@ impl Schedule {
         suspended: &SuspendedScopes,
     ) {
         let waiting = self.lanes.iter().filter(|(_, lane)| !lane.unrouted.is_empty()).map(|(id, _)| id);
-        for id in rotated_after(waiting.collect(), self.last_late.1) {
+        for id in rotated_after(waiting.collect(), self.last_late_lane) {
             if late.len() >= limit {
                 break;
             }
@@ -157,10 +161,12 @@ impl Schedule {
                 LaneRoute::Failed { until, reason } => (Some(*until), Some(reason.clone())),
                 _ => (None, None),
             };
-            let may_go = |server: ServerId| !suspended.includes(id, server);
-            for entry in lane.unrouted.take_late_of(may_go, per_lane_max.min(limit - late.len()), bound) {
-                self.last_late.1 = id;
-                lane.entries -= 1;
+            let is_unsuspended = |server: ServerId| !suspended.includes(id, server);
+            for entry in
+                lane.unrouted.take_late_of(is_unsuspended, per_lane_max.min(limit - late.len()), bound)
+            {
+                self.last_late_lane = id;
+                lane.entry_count -= 1;
                 self.memory.remove(entry.server_id);
                 let cause = BlockCause::NoAnswer { domain: lane.key.domain.clone(), reason: reason.clone() };
                 late.push(LateMessage { lane: lane.key.clone(), entry, block: Block { until, cause } });

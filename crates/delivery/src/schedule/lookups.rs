@@ -13,12 +13,12 @@ use crate::turns::Turns;
 /// the next one.
 const FIRST_MAX: u32 = 512;
 /// Maximum number of concurrent look-ups of rank `AfterFailure`.
-const LATER_MAX: u32 = 256;
+const AFTER_FAILURE_MAX: u32 = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
     first: LookupShare,
-    later: LookupShare,
+    after_failure: LookupShare,
     /// Lanes whose look-up holds a permit.
     permitted: HashMap<usize, LookupRank>,
     /// Lanes that wait for a permit, with the servers that have mail for them. Each server waits for its own turn; the
@@ -36,7 +36,7 @@ impl Lookups {
     fn share(&mut self, rank: LookupRank) -> (&mut LookupShare, u32) {
         match rank {
             LookupRank::First => (&mut self.first, FIRST_MAX),
-            LookupRank::AfterFailure => (&mut self.later, LATER_MAX),
+            LookupRank::AfterFailure => (&mut self.after_failure, AFTER_FAILURE_MAX),
         }
     }
 
@@ -134,7 +134,7 @@ mod tests {
     fn first_lookups_do_not_wait_for_domains_that_failed_before() {
         let mut lookups = Lookups::default();
         let failed_before = |lane: usize| 1_000 + lane;
-        for lane in 0..LATER_MAX as usize {
+        for lane in 0..AFTER_FAILURE_MAX as usize {
             assert!(lookups.begin(failed_before(lane), ServerId(1), LookupRank::AfterFailure));
         }
         assert!(!lookups.begin(failed_before(9_000), ServerId(1), LookupRank::AfterFailure));
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(lookups.end(failed_before(3)), Some((failed_before(9_000), ServerId(1))));
         assert_eq!(lookups.end(1), None);
         assert_eq!(lookups.end(1), None, "a second end of the same look-up frees nothing");
-        assert_eq!((lookups.first.running, lookups.later.running), (0, LATER_MAX));
+        assert_eq!((lookups.first.running, lookups.after_failure.running), (0, AFTER_FAILURE_MAX));
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl IntakeLimits {
         !self.all_servers && !self.servers.contains(&server)
     }
 
-    pub(crate) fn is_open(&self) -> bool {
+    pub(crate) fn is_unlimited(&self) -> bool {
         !self.all_servers && self.servers.is_empty()
     }
 }
@@ -81,7 +81,7 @@ impl MemoryLimit {
         self.max.saturating_sub(self.total)
     }
 
-    /// Messages that a server may have now.
+    /// Number of messages that a server may have now.
     fn share(&self) -> usize {
         let free = self.free();
         let few = (self.max / FEW_MESSAGES_DIVISOR).max(1);
@@ -116,12 +116,12 @@ impl MemoryLimit {
 }
 
 impl Schedule {
-    /// Messages in memory, wherever they wait.
-    pub(crate) fn entries(&self) -> usize {
+    /// Number of messages in memory, wherever they wait.
+    pub(crate) fn entry_count(&self) -> usize {
         self.memory.total
     }
 
-    /// Messages that may be taken from the store.
+    /// Number of messages that may be taken from the store.
     pub(crate) fn room_left(&self) -> usize {
         self.memory.max.saturating_sub(self.memory.total)
     }
@@ -132,7 +132,7 @@ impl Schedule {
     }
 
     /// Call this when the store had no more due messages, except for the servers that were `skipped`.
-    pub(crate) fn store_caught_up(&mut self, skipped: &[ServerId]) {
+    pub(crate) fn on_caught_up_with_store(&mut self, skipped: &[ServerId]) {
         self.memory.caught_up(skipped);
     }
 
@@ -143,13 +143,13 @@ impl Schedule {
 
     /// One more entry of this lane.
     pub(super) fn count_in(&mut self, lane: usize, server: ServerId) {
-        self.lanes[lane].entries += 1;
+        self.lanes[lane].entry_count += 1;
         self.memory.add(server);
     }
 
     /// One entry of this lane less.
     pub(super) fn count_out(&mut self, lane: usize, server: ServerId) {
-        self.lanes[lane].entries -= 1;
+        self.lanes[lane].entry_count -= 1;
         self.memory.remove(server);
     }
 }
@@ -161,10 +161,10 @@ mod tests {
     const GREEDY: ServerId = ServerId(1);
     const MODEST: ServerId = ServerId(2);
 
-    fn add_while_room(room: &mut MemoryLimit, server: ServerId) -> usize {
+    fn add_while_room(memory: &mut MemoryLimit, server: ServerId) -> usize {
         let mut taken = 0;
-        while room.intake.has_room(server) {
-            room.add(server);
+        while memory.intake.has_room(server) {
+            memory.add(server);
             taken += 1;
         }
         taken
@@ -172,81 +172,82 @@ mod tests {
 
     #[test]
     fn a_server_leaves_as_much_room_as_it_takes() {
-        let mut room = MemoryLimit::new(1_000);
-        assert_eq!(add_while_room(&mut room, GREEDY), 450);
-        assert_eq!(room.full, [GREEDY].into());
-        assert_eq!(add_while_room(&mut room, MODEST), 225);
-        assert!(room.intake.has_room(ServerId(3)));
+        let mut memory = MemoryLimit::new(1_000);
+        // Half of the 900 messages that are not reserved; then half of what the first server left.
+        assert_eq!(add_while_room(&mut memory, GREEDY), 450);
+        assert_eq!(memory.full, [GREEDY].into());
+        assert_eq!(add_while_room(&mut memory, MODEST), 225);
+        assert!(memory.intake.has_room(ServerId(3)));
         for server in 3.. {
-            if add_while_room(&mut room, ServerId(server)) == 0 {
+            if add_while_room(&mut memory, ServerId(server)) == 0 {
                 break;
             }
         }
-        assert_eq!(room.total, 1_000);
-        assert!(room.intake.all_servers);
+        assert_eq!(memory.total, 1_000);
+        assert!(memory.intake.all_servers);
     }
 
     #[test]
     fn new_messages_do_not_overtake_older_ones_in_the_store() {
-        let mut room = MemoryLimit::new(1_000);
-        add_while_room(&mut room, GREEDY);
+        let mut memory = MemoryLimit::new(1_000);
+        add_while_room(&mut memory, GREEDY);
         for _ in 0..64 {
-            room.remove(GREEDY);
-            assert!(room.full.contains(&GREEDY), "with {} messages", room.total);
+            memory.remove(GREEDY);
+            assert!(memory.full.contains(&GREEDY), "with {} messages", memory.total);
         }
-        room.remove(GREEDY);
-        assert!(room.full.is_empty(), "with {} messages", room.total);
-        assert!(!room.intake.has_room(GREEDY), "older messages may be in the store");
-        room.caught_up(&[GREEDY]);
-        assert!(!room.intake.has_room(GREEDY), "the claim skipped this server");
-        room.has_changed = false;
-        room.caught_up(&[]);
-        assert!(room.intake.has_room(GREEDY) && room.has_changed);
+        memory.remove(GREEDY);
+        assert!(memory.full.is_empty(), "with {} messages", memory.total);
+        assert!(!memory.intake.has_room(GREEDY), "older messages may be in the store");
+        memory.caught_up(&[GREEDY]);
+        assert!(!memory.intake.has_room(GREEDY), "the claim skipped this server");
+        memory.has_changed = false;
+        memory.caught_up(&[]);
+        assert!(memory.intake.has_room(GREEDY) && memory.has_changed);
         for _ in 0..385 {
-            room.remove(GREEDY);
+            memory.remove(GREEDY);
         }
-        assert!(room.counts_by_server.is_empty() && room.total == 0);
+        assert!(memory.counts_by_server.is_empty() && memory.total == 0);
     }
 
     #[test]
-    fn a_full_memory_takes_new_messages_of_no_server_until_the_store_has_caught_up() {
-        let mut room = MemoryLimit::new(4);
+    fn a_full_memory_takes_no_new_messages_until_all_due_ones_in_the_store_are_claimed() {
+        let mut memory = MemoryLimit::new(4);
         for server in 1..5 {
-            room.add(ServerId(server));
+            memory.add(ServerId(server));
         }
-        assert!(!room.intake.has_room(ServerId(9)));
-        room.caught_up(&[]);
-        assert!(!room.intake.has_room(ServerId(9)));
-        room.remove(ServerId(1));
-        room.remove(ServerId(2));
-        assert!(!room.intake.has_room(ServerId(9)));
-        room.caught_up(&[]);
-        assert!(room.intake.has_room(ServerId(9)) && room.intake.has_room(ServerId(1)));
+        assert!(!memory.intake.has_room(ServerId(9)));
+        memory.caught_up(&[]);
+        assert!(!memory.intake.has_room(ServerId(9)));
+        memory.remove(ServerId(1));
+        memory.remove(ServerId(2));
+        assert!(!memory.intake.has_room(ServerId(9)));
+        memory.caught_up(&[]);
+        assert!(memory.intake.has_room(ServerId(9)) && memory.intake.has_room(ServerId(1)));
     }
 
     #[test]
     fn the_last_tenth_of_the_memory_is_for_servers_with_few_messages() {
-        let mut room = MemoryLimit::new(10_000);
+        let mut memory = MemoryLimit::new(10_000);
         let mut server = 1;
-        while room.free() > 1_000 {
-            assert!(add_while_room(&mut room, ServerId(server)) > 0);
+        while memory.free() > 1_000 {
+            assert!(add_while_room(&mut memory, ServerId(server)) > 0);
             server += 1;
         }
-        assert_eq!(add_while_room(&mut room, ServerId(server)), 5, "a server that comes late gets a few");
-        assert!(room.intake.has_room(ServerId(server + 1)));
+        assert_eq!(add_while_room(&mut memory, ServerId(server)), 5, "a server that comes late gets a few");
+        assert!(memory.intake.has_room(ServerId(server + 1)));
     }
 
     #[test]
     fn a_full_server_has_room_again_when_the_messages_of_other_servers_are_gone() {
-        let mut room = MemoryLimit::new(100);
-        add_while_room(&mut room, GREEDY);
-        while room.intake.has_room(MODEST) {
-            room.add(MODEST);
+        let mut memory = MemoryLimit::new(100);
+        add_while_room(&mut memory, GREEDY);
+        while memory.intake.has_room(MODEST) {
+            memory.add(MODEST);
         }
-        assert_eq!(room.full_servers(), [GREEDY, MODEST]);
-        while room.counts_by_server.contains_key(&GREEDY) {
-            room.remove(GREEDY);
+        assert_eq!(memory.full_servers(), [GREEDY, MODEST]);
+        while memory.counts_by_server.contains_key(&GREEDY) {
+            memory.remove(GREEDY);
         }
-        assert!(room.full_servers().is_empty(), "{room:?}");
+        assert!(memory.full_servers().is_empty(), "{memory:?}");
     }
 }

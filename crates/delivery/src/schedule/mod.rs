@@ -130,8 +130,10 @@ pub(crate) struct Schedule {
     memory: MemoryLimit,
     actions: Vec<Action>,
     expired: Vec<Entry>,
-    /// The queue and the lane whose long waits were recorded last.
-    last_late: (usize, usize),
+    /// The queue whose long waits were recorded last.
+    last_late_queue: usize,
+    /// The lane without a DNS answer whose long waits were recorded last.
+    last_late_lane: usize,
     /// Why nothing is sent at all.
     paused: BTreeMap<PauseCause, String>,
     is_stopping: bool,
@@ -265,7 +267,8 @@ impl Schedule {
             memory: MemoryLimit::new(messages_max),
             actions: Vec::new(),
             expired: Vec::new(),
-            last_late: (0, 0),
+            last_late_queue: 0,
+            last_late_lane: 0,
             paused: BTreeMap::new(),
             is_stopping: false,
         }
@@ -376,8 +379,9 @@ impl Schedule {
         self.sweep_shares();
         // A dropped lane needs no new DNS query: the DNS client caches the answers.
         let are_too_many = self.lanes.len() > self.memory.idle_lanes_max();
-        let is_done =
-            |lane: &Lane| lane.entries == 0 && (lane.is_stale(now) || are_too_many && lane.is_forgettable());
+        let is_done = |lane: &Lane| {
+            lane.entry_count == 0 && (lane.is_stale(now) || are_too_many && lane.is_forgettable())
+        };
         let (lanes, troubled) = (&mut self.lanes, &mut self.troubled_lanes);
         self.lane_ids.retain(|_, id| {
             let done = is_done(&lanes[*id]);

@@ -310,9 +310,11 @@ mod tests {
         schedule.remember(vec![note], now);
         let site: Arc<str> = "mx.one.example".into();
         let mut source_site = schedule.remembered_source_site(sources::ANY_ADDRESS, &site);
+        // Sending begins with nine tenths of a restored rate.
         assert_eq!(source_site.rate.per_minute(now).map(f64::round), Some(81.0));
         assert_eq!(source_site.connection_limit.limit(now), Some(3));
         let learned = source_site.describe_estimates(Reader::Operator).unwrap();
+        // Of a restored reply, only the code is shown.
         assert!(learned.contains("about 90 messages a minute (it said: 421)"), "{learned}");
         let later = now.plus(Duration::from_hours(7));
         assert_eq!(source_site.rate.per_minute(later), None, "a rate expires after some hours");
@@ -405,6 +407,7 @@ mod tests {
         assert!(!schedule.source_sites[id].rate.is_limiting(), "the note is older than what this node knows");
         schedule.remember(vec![note("mx.one.example", 90, later)], later);
         let source_site = &mut schedule.source_sites[id];
+        // Nine tenths of the note's rate.
         assert_eq!(source_site.rate.per_minute(later).map(f64::round), Some(81.0));
         assert_eq!(source_site.connection_limit.known(), own_limit, "its own estimate stays");
         assert_eq!(schedule.take_pacing_notes(later), [], "another node's estimate is not stored as its own");

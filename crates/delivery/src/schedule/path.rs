@@ -17,8 +17,8 @@ pub(super) struct BackOff {
     /// Time of the first failure in a row.
     since: Option<Timestamp>,
     until: Option<Timestamp>,
-    /// Whether only this address fails: another address of the pool reached the site after the first failure.
-    pub(super) is_alone: bool,
+    /// Another address of the pool reached the site after the first failure.
+    pub(super) only_this_address_fails: bool,
     pub(super) reason: String,
 }
 

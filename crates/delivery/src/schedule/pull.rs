@@ -1,4 +1,5 @@
-//! Pull by credit: a message leaves its queue only when a connection asks for one and all limits allow it.
+//! Pull by credit: a message leaves its queue to be sent only when a connection asks for one and all limits
+//! allow it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -291,7 +292,7 @@ impl Schedule {
             if let Some(account) = server_gate.paced_account
                 && let Some((at, next)) = self.accounts.count_message(account, server, now)
             {
-                self.wake_server_by(next, at);
+                self.wake_server_at(at, next);
             }
         }
         self.lanes[lane].trouble.on_send(server, now);

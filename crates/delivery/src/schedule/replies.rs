@@ -408,7 +408,10 @@ impl Schedule {
         let by_one = domains.part_count() >= PROVIDER_DOMAINS_OF_ONE_SERVER;
         let is_stopped = source_provider.standstill.is_stopped();
         source_provider.standstill.note_server(reply.server);
-        if by_several || is_stopped || (by_one && self.is_alone_at(&route.provider, reply.server)) {
+        if by_several
+            || is_stopped
+            || (by_one && self.no_other_server_waits_at(&route.provider, reply.server))
+        {
             let standstill = &mut self.source_provider(source, &route).standstill;
             if standstill.on_refused(1, reply.reason, now) && !by_several {
                 standstill.set_only_server(reply.server);
@@ -417,11 +420,12 @@ impl Schedule {
     }
 
     /// Whether no other server has mail waiting for the provider.
-    fn is_alone_at(&self, provider: &str, server: ServerId) -> bool {
+    fn no_other_server_waits_at(&self, provider: &str, server: ServerId) -> bool {
         let mut of_provider = self.queues.iter().filter(|(_, queue)| *queue.route.provider == *provider);
         of_provider.all(|(_, queue)| queue.waiting.count() == queue.waiting.count_of(server))
     }
 
+    /// Counts a site that has just come to a standstill as evidence against its provider.
     fn note_stopped_site(&mut self, path_id: usize, reply: RefusalReply<'_>, now: Timestamp) {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);

@@ -22,6 +22,7 @@ pub(super) struct SiteQueue {
     /// Servers with messages to send that are not blocked; the next one first.
     ring: VecDeque<ServerId>,
     servers: HashMap<ServerId, ServerQueue>,
+    /// Number of waiting messages.
     waiting: usize,
 }
 
@@ -196,19 +197,19 @@ impl SiteQueue {
         removed
     }
 
-    /// Removes entries that have waited for long, of lanes and servers for which `is_blocked` is true: at most `limit`,
+    /// Removes entries that have waited for long, of lanes and servers for which `is_wanted` is true: at most `limit`,
     /// and `per_lane_max` of each lane of a server.
     pub(super) fn take_late(
         &mut self,
         limit: usize,
         per_lane_max: usize,
-        is_blocked: impl Fn(usize, ServerId) -> bool,
+        is_wanted: impl Fn(usize, ServerId) -> bool,
         bound: LateBound,
     ) -> Vec<(usize, Entry)> {
         let mut taken = Vec::new();
         for (server, server_queue) in &mut self.servers {
             for (lane, queue) in &mut server_queue.lanes {
-                if taken.len() >= limit || !is_blocked(*lane, *server) {
+                if taken.len() >= limit || !is_wanted(*lane, *server) {
                     continue;
                 }
                 let late = queue.entries.take_late(per_lane_max.min(limit - taken.len()), bound);
@@ -261,7 +262,8 @@ impl ServerQueue {
                 self.ring.push_back(lane);
             }
             let size = entry.loaded_message.as_ref().map_or(0, |loaded_message| loaded_message.size());
-            self.deficit = if self.deficit < 0 { self.deficit } else { 1 } - turn_cost(size);
+            let turns_left = if self.deficit < 0 { self.deficit } else { 1 };
+            self.deficit = turns_left - turn_cost(size);
             return Some((lane, entry));
         }
         None

@@ -133,8 +133,8 @@ impl Sources {
     }
 
     /// The pool of a message: its own, the server's, the shared one, or the default. The shared pool is used instead
-    /// while no address of the chosen pool may send. The shared pool is also used if `last_source`, the address of the last
-    /// attempt, belongs to it because the message overflowed from a pool that is warming up.
+    /// while no address of the chosen pool may send. It is also used if `last_source`, the address of the last attempt,
+    /// belongs to it because the message overflowed from a pool that is warming up.
     pub(super) fn choose_pool(
         &self,
         message_pool: Option<PoolId>,

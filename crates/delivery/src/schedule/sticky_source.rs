@@ -50,11 +50,13 @@ impl Schedule {
         self.is_healthy(sticky_path, now).then_some(sticky_path)
     }
 
-    /// Whether the path can send now, after a short wait, or after waiting for a rate or the end of a pause of all
-    /// sending.
+    /// Whether the path can send now or soon. Waits for a rate, and pauses of all sending, do not count against it.
     fn is_healthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
-        if path.retired || path.is_busy_without_request_for(HUNG_AFTER, now) || path.back_off.is_alone {
+        if path.retired
+            || path.is_busy_without_request_for(HUNG_AFTER, now)
+            || path.back_off.only_this_address_fails
+        {
             return false;
         }
         match self.path_block(path_id, now) {

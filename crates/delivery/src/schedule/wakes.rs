@@ -74,7 +74,7 @@ impl Schedule {
     }
 
     /// Schedules a wake-up of the server at `at`, unless an earlier one is scheduled.
-    pub(super) fn wake_server_by(&mut self, server: ServerId, at: Timestamp) {
+    pub(super) fn wake_server_at(&mut self, at: Timestamp, server: ServerId) {
         if let Some(server_gate) = self.servers.get_mut(&server)
             && server_gate.wake_at.is_none_or(|known| at < known)
         {

@@ -30,7 +30,7 @@ use visit_queue::VisitQueue;
 
 const HOST: &str = "sim.postroad.test";
 
-/// Simulates until it is dropped.
+/// Mail server of the simulator; stops when dropped.
 #[derive(Debug)]
 pub struct SimulatorServer {
     _server: LocalSmtp,

@@ -1,4 +1,5 @@
-//! TXT records that strangers publish: SPF, DKIM and DMARC, through the check of a domain. A line feed begins the next record.
+//! TXT records that strangers publish: SPF, DKIM and DMARC, through the check of a domain. A line feed begins the next
+//! record.
 
 use std::net::Ipv4Addr;
 use std::sync::OnceLock;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::Method;
-use postroad_api::{Api, Mode, Server, Settings};
+use postroad_api::{Api, HttpServer, Mode, Settings};
 use postroad_app::App;
 use postroad_model::{DomainName, Limits, SystemClock};
 use postroad_store::{Database, Role, Store};
@@ -68,7 +68,7 @@ struct Service {
     runtime: Runtime,
     client: Client,
     key: String,
-    _server: Server,
+    _server: HttpServer,
     _folder: TempDir,
 }
 
@@ -134,7 +134,7 @@ fn start() -> Service {
         let key = app.dev_setup().await.expect("the set-up of a new store succeeds").api_key;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("the loopback has a free port");
         let address = listener.local_addr().expect("a listener has an address");
-        let server = Server::start(&Api::new(app, Settings::default()), listener, None, Mode::Serve);
+        let server = HttpServer::start(&Api::new(app, Settings::default()), listener, None, Mode::Serve);
         (Client::new(&format!("http://{address}")), key, server)
     });
     Service { runtime, client, key, _server: server, _folder: folder }

@@ -19,7 +19,7 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// Valid inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Texts around a hostile pattern, which replaces `{}`.
+    /// Texts around a hostile piece that is repeated, which replaces `{}`.
     pub frames: &'static [&'static str],
 }
 

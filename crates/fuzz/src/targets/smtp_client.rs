@@ -1,4 +1,4 @@
-//! Replies of other mail servers to our client, cut into pieces of any size.
+//! Replies of other mail servers to our client, cut into pieces. The first byte of an input is the size of a piece.
 
 use bytes::Bytes;
 use postroad_model::{DomainName, EmailAddress};

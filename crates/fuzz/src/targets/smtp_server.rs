@@ -1,4 +1,4 @@
-//! Input of clients to our SMTP listeners, cut into pieces of any size.
+//! Input of clients to our SMTP listeners, cut into pieces. The first byte of an input is the size of a piece.
 
 use std::sync::Arc;
 

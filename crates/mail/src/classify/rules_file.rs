@@ -58,8 +58,8 @@ pub(super) struct RuleEntry {
     pub(super) throttle: Option<bool>,
     /// Overrides the signal of the class.
     pub(super) signal: Option<Signal>,
-    /// If not empty: refusals are hard only with one of these enhanced codes. A refusal of RCPT TO is hard unless its
-    /// enhanced code is x.7.x.
+    /// If not empty: refusals are hard only with one of these enhanced codes. A refusal of RCPT TO is also hard
+    /// without one of them, unless its enhanced code is x.7.x.
     #[serde(default)]
     pub(super) proof: Vec<String>,
     /// Whether a code alone decides, or words that say little.

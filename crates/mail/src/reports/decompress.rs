@@ -1,5 +1,5 @@
-//! Opens an attachment that may be a report, and detects its compression. Nothing is unpacked here; the caller reads
-//! the stream within its budget.
+//! Reader of an attachment that may be a report: detects the compression, and decompresses while it is read. `open`
+//! decompresses nothing, so the caller can charge every byte to its budget.
 
 use std::io::Read;
 

@@ -153,9 +153,9 @@ pub fn read_attachment(
     bytes: &[u8],
     budget: &mut UnpackBudget,
 ) -> Result<Option<DomainReport>, ReportProblem> {
-    let Some(unpacking) = AttachmentReader::open(bytes)? else { return Ok(None) };
+    let Some(reader) = AttachmentReader::open(bytes)? else { return Ok(None) };
     let file_bytes_max = decompress::unpacked_bytes_max(bytes.len());
-    let mut text = ReportText::new(unpacking, budget, file_bytes_max, ReportProblem::Bomb);
+    let mut text = ReportText::new(reader, budget, file_bytes_max, ReportProblem::Bomb);
     match text.peek().map_err(|error| unpacking_problem(&error))? {
         Some(b'<') => Ok(dmarc::parse(text)?.map(DomainReport::Dmarc)),
         Some(b'{') => Ok(tls::parse(text)?.map(DomainReport::Tls)),

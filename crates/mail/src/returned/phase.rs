@@ -73,7 +73,7 @@ fn phase_at(rest: &str) -> Option<Phase> {
 }
 
 /// Finds the command in a transcript: `>>> RCPT To:<…>` and, below it, `<<< 550 …`; MDaemon writes `-->` and `<--`. A
-/// refusal below `while talking to …` without a command between them answers the connection (`Greeting`).
+/// refusal below `while talking to …` without a command between them is about the connection itself (`Greeting`).
 fn from_transcript(text: &str) -> Option<Phase> {
     let refusals = ["<<< 5", "<<< 4", "<-- 5", "<-- 4"];
     let refused = refusals.into_iter().filter_map(|mark| text.find(mark)).min()?;

@@ -64,7 +64,7 @@ fn walk(message: &[u8], part: Range<usize>, depth: usize, found: &mut Vec<TextPa
     }
     let body = offset + block.body_start()..part.end;
     let is_file = is_file(content_type.as_ref(), disposition.as_ref());
-    if let Some(boundary) = content_type.as_ref().and_then(open_multipart) {
+    if let Some(boundary) = content_type.as_ref().and_then(rewritable_boundary) {
         if depth < DEPTH_MAX && !is_file {
             let room = PARTS_MAX.saturating_sub(found.len());
             for inner in split_parts(&message[body.clone()], boundary.as_bytes(), room) {
@@ -92,7 +92,7 @@ fn walk(message: &[u8], part: Range<usize>, depth: usize, found: &mut Vec<TextPa
 }
 
 /// The boundary of a multipart whose parts may be changed: they are neither signed nor encrypted nor enclosed messages.
-fn open_multipart(content_type: &ContentType<'_>) -> Option<String> {
+fn rewritable_boundary(content_type: &ContentType<'_>) -> Option<String> {
     let subtype = content_type.c_subtype.as_deref().unwrap_or_default().to_ascii_lowercase();
     let is_sealed = matches!(subtype.as_str(), "signed" | "encrypted" | "digest");
     let is_multipart = content_type.c_type.eq_ignore_ascii_case("multipart");

@@ -1,6 +1,6 @@
 //! Sender of a raw message. Every trick here has fooled some pair of programs that read From differently.
 
-use postroad_mail::{AddressListProblem, RawFallback, RawProblem, find_spelled_domains, prepare_raw};
+use postroad_mail::{AddressListProblem, RawFallback, RawProblem, find_spelled_addresses, prepare_raw};
 use proptest::prelude::*;
 
 fn from_of(headers: &[u8]) -> Result<Vec<String>, RawProblem> {
@@ -94,9 +94,9 @@ fn an_address_spelled_in_encoded_words_or_non_ascii_text_is_an_apparent_sender()
 #[test]
 fn joiners_of_a_domain_that_needs_them_are_kept() {
     let persian = "\u{646}\u{627}\u{645}\u{647}\u{200c}\u{627}\u{6cc}.example";
-    assert_eq!(find_spelled_domains(&format!("ann@{persian} <a@good.test>"))[0], format!("x@{persian}"));
-    assert_eq!(find_spelled_domains("ceo@ev\u{200c}il\u{200d}.test")[0], "x@evil.test");
-    assert_eq!(find_spelled_domains("ceo\u{200d}@\u{200d}evil.test\u{200c}")[0], "x@evil.test");
+    assert_eq!(find_spelled_addresses(&format!("ann@{persian} <a@good.test>"))[0], format!("x@{persian}"));
+    assert_eq!(find_spelled_addresses("ceo@ev\u{200c}il\u{200d}.test")[0], "x@evil.test");
+    assert_eq!(find_spelled_addresses("ceo\u{200d}@\u{200d}evil.test\u{200c}")[0], "x@evil.test");
 }
 
 #[test]

@@ -83,6 +83,7 @@ fn the_category_of_powermta_is_used_if_the_reply_gives_no_reason() {
              Diagnostic-Code: smtp;{reply}\r\nX-PowerMTA-BounceCategory: {category}\r\n"
         )
     };
+    // A category changes only the class: `bad-mailbox` does not prove that the address is dead.
     for (reply, category, expected) in [
         ("550 Sorry", "spam-related", "spam_block permanent -"),
         ("550 Sorry", "bad-mailbox", "bad_mailbox permanent -"),

@@ -320,6 +320,7 @@ fn a_long_list_of_recipients_is_folded() {
     let to = (0..50).map(|n| mailbox(&format!("Person Number {n} <person{n}@example.com>"))).collect();
     let text = shown(&Sample { to, ..Sample::plain("Hi") });
     assert!(text.lines().all(|line| line.len() <= 78), "{text}");
+    // The recipients, and the author in From.
     assert_eq!(text.matches("@example.com>").count(), 51);
 }
 

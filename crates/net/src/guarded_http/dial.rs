@@ -36,11 +36,11 @@ pub(super) struct Dialler {
 impl Dialler {
     pub(super) fn new(
         dns: Dns,
-        verified: Arc<ClientConfig>,
+        verified_tls: Arc<ClientConfig>,
         guard: Guard,
         connect_timeout: Duration,
     ) -> Self {
-        Self { dns, tls: TlsConnector::from(verified), guard, connect_timeout }
+        Self { dns, tls: TlsConnector::from(verified_tls), guard, connect_timeout }
     }
 
     /// `is_exempt`: any address of the host may be dialled.
@@ -56,9 +56,9 @@ impl Dialler {
         let deadline = Instant::now() + self.connect_timeout;
         let mut failure = HttpFailure::ConnectTimeout(self.connect_timeout);
         let count = addresses.len() as u32;
-        for (at, address) in (0..count).zip(addresses) {
+        for (index, address) in (0..count).zip(addresses) {
             // A dead address leaves the other addresses their share of the time.
-            let share = deadline.saturating_duration_since(Instant::now()) / (count - at);
+            let share = deadline.saturating_duration_since(Instant::now()) / (count - index);
             match tokio::time::timeout(share, self.connect_to(address, url)).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(error)) => failure = error,

@@ -97,10 +97,10 @@ pub struct HttpAnswer {
 
 #[boxed_futures]
 impl GuardedHttp {
-    /// A client; `verified` is the TLS configuration that checks certificates.
-    pub fn new(dns: Dns, verified: Arc<ClientConfig>, settings: GuardedHttpSettings) -> Self {
+    /// `verified_tls` is the TLS configuration that checks certificates.
+    pub fn new(dns: Dns, verified_tls: Arc<ClientConfig>, settings: GuardedHttpSettings) -> Self {
         let guard = Guard::allowing(settings.allowed.clone());
-        let dialler = Dialler::new(dns, verified, guard, settings.connect_timeout);
+        let dialler = Dialler::new(dns, verified_tls, guard, settings.connect_timeout);
         let pool = Arc::new(Pool::new(settings.idle_per_origin_max, settings.idle_max, settings.idle_for));
         Self { inner: Shared::new(Inner { dialler, pool, exempt: OnceLock::new(), settings }) }
     }
@@ -118,15 +118,15 @@ impl GuardedHttp {
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Result<HttpAnswer, HttpFailure> {
-        self.exchange(&Method::POST, url, headers, body).await
+        self.exchange_with_timeout(&Method::POST, url, headers, body).await
     }
 
     /// Sends one GET; `headers` are added to `Host`.
     pub async fn get(&self, url: &WebhookUrl, headers: &HeaderMap) -> Result<HttpAnswer, HttpFailure> {
-        self.exchange(&Method::GET, url, headers, &Bytes::new()).await
+        self.exchange_with_timeout(&Method::GET, url, headers, &Bytes::new()).await
     }
 
-    async fn exchange(
+    async fn exchange_with_timeout(
         &self,
         method: &Method,
         url: &WebhookUrl,

@@ -90,7 +90,7 @@ impl<T: Copy + Eq + Hash> FairPool<T> {
         share
     }
 
-    /// Permits that nobody holds.
+    /// Number of permits that nobody holds.
     pub fn free(&self) -> usize {
         self.all.available_permits()
     }

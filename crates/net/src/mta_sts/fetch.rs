@@ -34,7 +34,7 @@ const FIRST_FETCH_LIMITS: PermitLimits = PermitLimits {
     of_server: Share::HALF,
     of_destination: Share::THIRD,
 };
-const LATER_FETCH_LIMITS: PermitLimits =
+const AFTER_FAILURE_LIMITS: PermitLimits =
     PermitLimits { running_max: 16, waiting_max: 256, ..FIRST_FETCH_LIMITS };
 /// Longest wait for a permit; short, because mail waits meanwhile. Without a permit, the fetch is left to a later
 /// look-up.
@@ -75,7 +75,7 @@ pub(super) struct Fetcher {
     settings: MtaStsSettings,
     /// Permits for domains whose last fetch did not fail. The destinations of all permits are policy hosts' addresses.
     first: Arc<FairPermits<IpAddr>>,
-    later: Arc<FairPermits<IpAddr>>,
+    after_failure: Arc<FairPermits<IpAddr>>,
 }
 
 /// Rank of a fetch: each rank has separate permits.
@@ -88,9 +88,10 @@ pub(super) enum FetchRank {
 }
 
 impl Fetcher {
-    pub(super) fn new(dns: Dns, verified: Arc<ClientConfig>, settings: &MtaStsSettings) -> Self {
-        let (first, later) = (FairPermits::new(FIRST_FETCH_LIMITS), FairPermits::new(LATER_FETCH_LIMITS));
-        Self { dns, tls: TlsConnector::from(verified), settings: settings.clone(), first, later }
+    pub(super) fn new(dns: Dns, verified_tls: Arc<ClientConfig>, settings: &MtaStsSettings) -> Self {
+        let (first, after_failure) =
+            (FairPermits::new(FIRST_FETCH_LIMITS), FairPermits::new(AFTER_FAILURE_LIMITS));
+        Self { dns, tls: TlsConnector::from(verified_tls), settings: settings.clone(), first, after_failure }
     }
 
     pub(super) async fn fetch(
@@ -107,7 +108,7 @@ impl Fetcher {
         let time_left = self.settings.fetch_timeout.saturating_sub(begun.elapsed());
         let permits = match rank {
             FetchRank::First => &self.first,
-            FetchRank::AfterFailure => &self.later,
+            FetchRank::AfterFailure => &self.after_failure,
         };
         // DNS answers come in any order: the lowest address identifies the host.
         let destination = *addresses.iter().min().ok_or(FetchError::NotPublic)?;
@@ -125,7 +126,7 @@ impl Fetcher {
 
     /// Whether a fetch for this server waits for a permit, or the next would have to.
     pub(super) fn is_contended(&self, server: ServerId) -> bool {
-        self.first.is_contended(Some(server)) || self.later.is_contended(Some(server))
+        self.first.is_contended(Some(server)) || self.after_failure.is_contended(Some(server))
     }
 
     /// Addresses of the policy host; at least one.

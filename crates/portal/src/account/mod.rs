@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 pub(crate) use usage::{UsageRow, usage_rows};
 
 use self::messages_of_month::MessagesOfMonth;
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::layout::{Layout, Section};
 use crate::page_routes::{AndPost as _, get};
 use crate::problem::Problem;
@@ -47,7 +47,7 @@ async fn page_of(visit: &Visit, status: StatusCode, problem: Option<String>) -> 
     let layout = visit.layout("Account", Section::Account).await?;
     let (usage, limits) = (usage_rows(&found), usage::other_limits(&found));
     let month = MessagesOfMonth::read(visit).await?;
-    page_with(status, &AccountPage { layout, name, usage, limits, month, problem })
+    page_with_status(status, &AccountPage { layout, name, usage, limits, month, problem })
 }
 
 async fn rename(form: Form) -> Answer {

@@ -130,7 +130,7 @@ impl AnalyticsQuery {
     }
 
     /// This query for the period of the same length right before.
-    pub(super) fn before(&self) -> Self {
+    pub(super) fn previous_period(&self) -> Self {
         let length = self.to.since(self.from);
         Self { from: self.from.minus(length), to: self.from, ..self.clone() }
     }
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(parsed.from.to_rfc3339(), "2027-02-28T23:00:00Z");
         assert_eq!(parsed.to.to_rfc3339(), "2027-03-02T23:00:00Z");
         assert_eq!(parsed.granularity, Granularity::Hour);
-        assert_eq!(parsed.before().to, parsed.from);
+        assert_eq!(parsed.previous_period().to, parsed.from);
         let (week, _) = query("range=month&was=week&since=2027-03-01");
         assert_eq!((week.has_days(), week.range.name), (false, "month"), "another range was chosen");
         for wrong in ["zone=Atlantis", "since=soon", "since=2027-03-02&until=2027-03-01"] {

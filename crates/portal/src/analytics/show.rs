@@ -184,7 +184,7 @@ async fn answer(
 ) -> Result<AnalyticsAnswer, Problem> {
     let app = visit.app();
     let current = app.analytics_summary(caller, &query.summary()).await?;
-    let before = app.analytics_summary(caller, &query.before().summary()).await?;
+    let before = app.analytics_summary(caller, &query.previous_period().summary()).await?;
     let series = app.analytics_timeseries(caller, &query.timeseries(Vec::new())).await?;
     if series.series.first().is_some_and(|series| series.points.len() > BARS_MAX) {
         let text = "The chart would have more than 400 bars: choose a shorter range, or longer spans.";

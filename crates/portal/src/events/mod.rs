@@ -109,6 +109,7 @@ async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let (_, layout) = visit.server_layout(server, "Events", Section::Events).await?;
     let filters = Filters::read(&visit.query, &visit.zone);
     let single = visit.query.number("event");
+    // A single event is the newest one before the next id.
     let before = single.map(|id| id.saturating_add(1)).or_else(|| visit.query.number("before")).map(EventId);
     let limit = if single.is_some() { 1 } else { PAGE_ROWS };
     let mut found = visit.app().list_recent_events(&caller, filters.selection(), before, limit).await?;

@@ -105,7 +105,7 @@ fn row(message: &CaughtMessage) -> Row {
 
 pub(super) async fn clear(form: Form) -> Answer {
     let inbox = inbox(&form.visit, Operation::InstallationClearInbox)?;
-    form.visit.app().record_cleared_inbox(&form.visit.requester).await?;
+    form.visit.app().record_inbox_clearing(&form.visit.requester).await?;
     inbox.clear();
     Ok(see_other("/inbox?done=removed"))
 }
@@ -116,7 +116,7 @@ pub(super) async fn delete(Path(id): Path<u64>, form: Form) -> Answer {
     if inbox.find(id).is_none() {
         return Err(Problem::NotFound);
     }
-    form.visit.app().record_cleared_inbox(&form.visit.requester).await?;
+    form.visit.app().record_inbox_clearing(&form.visit.requester).await?;
     inbox.remove(&HashSet::from([id]));
     Ok(see_other("/inbox?done=removed"))
 }

@@ -102,6 +102,7 @@ pub(super) async fn clear(Path(server): Path<i64>, form: Form) -> Answer {
         let text = "The server is live, so it has no inbox. Its held messages are under Messages.";
         return Err(Problem::Invalid(text.to_owned()));
     }
-    form.visit.app().start_job(&caller, MessageAction::CancelHold, "status:Held", false).await?;
+    let is_dry_run = false;
+    form.visit.app().start_job(&caller, MessageAction::CancelHold, "status:Held", is_dry_run).await?;
     Ok(see_other(&format!("/servers/{server}/inbox?done=emptied")))
 }

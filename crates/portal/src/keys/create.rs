@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::path::Path;
 use crate::problem::Problem;
-use crate::refill::refill;
+use crate::refill::refill_answer;
 use crate::visit::Form;
 use crate::{days, once};
 
@@ -26,7 +26,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
         Err(problem) => {
             let text = problem.into_form_text()?;
             let page = list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
-            refill(page, &format!("/servers/{server}/keys"), &fields, &text).await
+            refill_answer(page, &format!("/servers/{server}/keys"), &fields, &text).await
         }
     }
 }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use postroad_model::{CredentialId, Scope, ServerId, Timestamp};
 use postroad_store::{Credential, CredentialFilter};
 
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::days;
 use crate::display::When;
 use crate::layout::{Layout, Section};
@@ -83,7 +83,7 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let next = next.map(|last| query(&[("q", &q), ("revoked", &revoked), ("after", &last.id.to_string())]));
     let once = new_once();
     let is_first = rows.is_empty() && q.is_empty() && revoked.is_empty();
-    page_with(status, &ListPage { layout, server, rows, next, q, revoked, problem, once, is_first })
+    page_with_status(status, &ListPage { layout, server, rows, next, q, revoked, problem, once, is_first })
 }
 
 /// Drops the rows beyond `ROWS_BYTES_MAX`, but never the first. Returns whether rows were dropped.

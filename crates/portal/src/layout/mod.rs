@@ -83,7 +83,8 @@ pub(crate) fn section_of(path: &str) -> Section {
 pub(crate) struct MenuLink {
     pub(crate) path: String,
     pub(crate) name: &'static str,
-    pub(crate) key: &'static str,
+    /// Key of the keyboard that opens the page after `g`.
+    pub(crate) shortcut: &'static str,
     pub(crate) is_current: bool,
 }
 
@@ -205,11 +206,8 @@ impl Layout {
     }
 
     fn menu(&self, pages: &[(Section, &str, &'static str, &'static str)], base: &str) -> Vec<MenuLink> {
-        let link = |&(section, path, name, key): &(Section, &str, &'static str, &'static str)| MenuLink {
-            path: format!("{base}{path}"),
-            name,
-            key,
-            is_current: section == self.section,
+        let link = |&(section, path, name, shortcut): &(Section, &str, &'static str, &'static str)| {
+            MenuLink { path: format!("{base}{path}"), name, shortcut, is_current: section == self.section }
         };
         pages.iter().map(link).collect()
     }
@@ -225,7 +223,7 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "erased" => "Erased: recipient, subject and content are gone.",
         "changed" => "Done. The results are in the list.",
         "partly" => {
-            "Done, but not for all: some were being sent at that moment or no longer waiting, or a rule or limit does not allow it."
+            "Done, but not for all: some were being sent or no longer waiting, their recipient is suppressed, or a limit or setting stops them."
         }
         "partly-cancelled" => {
             "Done, but not for all: some were being sent at that moment, or were no longer waiting."
@@ -288,12 +286,12 @@ mod tests {
     }
 
     #[test]
-    fn every_page_of_the_menus_has_a_key_of_its_own() {
+    fn every_page_of_the_menus_has_a_shortcut_of_its_own() {
         let all = [SERVER_PAGES, ACCOUNT_PAGES, OPERATOR_PAGES, INBOX_PAGES].concat();
-        let mut keys: Vec<&str> = all.iter().map(|(.., key)| *key).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        assert_eq!((keys.len(), keys.contains(&"")), (all.len(), false), "{keys:?}");
+        let mut shortcuts: Vec<&str> = all.iter().map(|(.., shortcut)| *shortcut).collect();
+        shortcuts.sort_unstable();
+        shortcuts.dedup();
+        assert_eq!((shortcuts.len(), shortcuts.contains(&"")), (all.len(), false), "{shortcuts:?}");
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Action of a button: a `MessageAction`, which can also be a job, or an action on single messages only.
+/// Action of a button, on one message or the ticked ones: a `MessageAction`, which a job can also apply to all results
+/// of a search, or an action that no job applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
     Message(MessageAction),

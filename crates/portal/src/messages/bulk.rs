@@ -60,12 +60,12 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
             ));
         }
         let query = search.whole_query();
-        if !form.fields.is_ticked("confirmed") {
-            let counted = app.start_job(&caller, action, &query, true).await?;
-            return ask(&form.visit, server, action, search, counted).await;
+        let is_dry_run = !form.fields.is_ticked("confirmed");
+        let job = app.start_job(&caller, action, &query, is_dry_run).await?;
+        if is_dry_run {
+            return ask(&form.visit, server, action, search, job).await;
         }
-        let started = app.start_job(&caller, action, &query, false).await?;
-        return redirect_to_job(server, started);
+        return redirect_to_job(server, job);
     }
     let ids: Vec<i64> = form.fields.all("id").take(TICKED_MAX).filter_map(|id| id.parse().ok()).collect();
     if ids.is_empty() {
@@ -128,7 +128,8 @@ pub(super) async fn erase(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::MessagesErase).await?;
     let address = EmailAddress::parse(form.fields.text("address"))
         .map_err(|error| Problem::Invalid(format!("This is not an e-mail address: {error}.")))?;
-    redirect_to_job(server, form.visit.app().start_erasure(&caller, &address, false).await?)
+    let is_dry_run = false;
+    redirect_to_job(server, form.visit.app().start_erasure(&caller, &address, is_dry_run).await?)
 }
 
 fn redirect_to_job(server: i64, started: StartedJob) -> Answer {

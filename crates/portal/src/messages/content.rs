@@ -68,6 +68,7 @@ pub(super) async fn with_memory_share(
     with_share_of(&visit.state.work, visit.person.user.account_id, content).await
 }
 
+/// `with_memory_share` without a `Visit`, for tests.
 async fn with_share_of(
     work: &WorkPermits,
     account: AccountId,

@@ -34,23 +34,23 @@ const PICTURE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image
 pub(super) async fn embed(visit: &Visit, html: String) -> Result<String, Problem> {
     let permit = visit.state.work.pictures(visit.person.user.account_id).await?;
     let Some(http) = &visit.state.pictures else { return Ok(html) };
-    let (html, addresses, permit) = content::run_blocking(move || {
-        let addresses = find_addresses(&html);
-        (html, addresses, permit)
+    let (html, urls, permit) = content::run_blocking(move || {
+        let urls = find_remote_urls(&html);
+        (html, urls, permit)
     })
     .await?;
-    let pictures = load(http, addresses).await;
+    let pictures = load(http, urls).await;
     let (html, _permit) = content::run_blocking(move || (replace(&html, &pictures), permit)).await?;
     Ok(html)
 }
 
 /// Remote URLs of pictures in the HTML, each once.
-fn find_addresses(html: &str) -> Vec<String> {
+fn find_remote_urls(html: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    rewrite(html, |address| {
-        let is_remote = address.starts_with("https://") || address.starts_with("http://");
-        if is_remote && found.len() < PICTURES_MAX && !found.iter().any(|one| one == address) {
-            found.push(address.to_owned());
+    rewrite(html, |url| {
+        let is_remote = url.starts_with("https://") || url.starts_with("http://");
+        if is_remote && found.len() < PICTURES_MAX && !found.iter().any(|one| one == url) {
+            found.push(url.to_owned());
         }
         None
     });
@@ -58,26 +58,26 @@ fn find_addresses(html: &str) -> Vec<String> {
 }
 
 /// Loads pictures. Returns their `data:` URLs by remote URL; pictures that cannot be loaded are missing.
-async fn load(http: &GuardedHttp, addresses: Vec<String>) -> HashMap<String, String> {
+async fn load(http: &GuardedHttp, urls: Vec<String>) -> HashMap<String, String> {
     let deadline = Instant::now() + LOAD_TIME_MAX;
-    let mut loading = stream::iter(addresses)
-        .map(|address| async move {
-            let loaded = timeout_at(deadline, fetch(http, &address)).await.ok().flatten();
-            (address, loaded)
+    let mut loading = stream::iter(urls)
+        .map(|url| async move {
+            let loaded = timeout_at(deadline, fetch(http, &url)).await.ok().flatten();
+            (url, loaded)
         })
         .buffer_unordered(CONNECTIONS_MAX);
     let (mut pictures, mut left) = (HashMap::new(), EMBEDDED_BYTES_MAX);
-    while let Some((address, picture)) = loading.next().await {
+    while let Some((url, picture)) = loading.next().await {
         if let Some(picture) = picture.filter(|picture| picture.len() <= left) {
             left -= picture.len();
-            pictures.insert(address, picture);
+            pictures.insert(url, picture);
         }
     }
     pictures
 }
 
-async fn fetch(http: &GuardedHttp, address: &str) -> Option<String> {
-    let url = WebhookUrl::parse(&address.replace("&amp;", "&")).ok()?;
+async fn fetch(http: &GuardedHttp, url: &str) -> Option<String> {
+    let url = WebhookUrl::parse(&url.replace("&amp;", "&")).ok()?;
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("image/png, image/jpeg, image/gif, image/webp"));
     headers.insert(USER_AGENT, HeaderValue::from_static("Postroad preview"));
@@ -93,16 +93,16 @@ async fn fetch(http: &GuardedHttp, address: &str) -> Option<String> {
 /// picture thousands of times.
 fn replace(html: &str, pictures: &HashMap<String, String>) -> String {
     let mut left = EMBEDDED_BYTES_MAX;
-    let replaced = rewrite(html, |address| {
-        let picture = pictures.get(address).filter(|picture| picture.len() <= left)?;
+    let replaced = rewrite(html, |url| {
+        let picture = pictures.get(url).filter(|picture| picture.len() <= left)?;
         left -= picture.len();
         Some(picture.clone())
     });
     replaced.unwrap_or_else(|| html.to_owned())
 }
 
-/// Calls `change` for the address of every picture: `img`, `background`, and `url(…)` in styles. Returns the HTML with
-/// the new addresses; `None` if it cannot be parsed.
+/// Calls `change` for the URL of every picture: `img`, `background`, and `url(…)` in styles. Returns the HTML with
+/// the new URLs; `None` if it cannot be parsed.
 fn rewrite(html: &str, change: impl FnMut(&str) -> Option<String>) -> Option<String> {
     let change = RefCell::new(change);
     // lol_html passes a style sheet in chunks; they are collected here.
@@ -140,7 +140,7 @@ fn rewrite(html: &str, change: impl FnMut(&str) -> Option<String>) -> Option<Str
     rewrite_str(html, settings).ok()
 }
 
-/// Changes the addresses in `url(…)` of a style sheet. `None` if none is changed.
+/// Changes the URLs in `url(…)` of a style sheet. `None` if none is changed.
 fn change_styles(styles: &str, change: &mut impl FnMut(&str) -> Option<String>) -> Option<String> {
     const QUOTES: [&str; 4] = ["\"", "'", "&quot;", "&#39;"];
     let mut changed = String::new();
@@ -150,9 +150,9 @@ fn change_styles(styles: &str, change: &mut impl FnMut(&str) -> Option<String>) 
         let Some(length) = styles[start..].find(')') else { break };
         let argument = styles[start..start + length].trim();
         let quote = QUOTES.into_iter().find(|quote| argument.starts_with(quote)).unwrap_or_default();
-        let address = argument.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+        let url = argument.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
         changed.push_str(&styles[copied_to..start]);
-        match address.and_then(&mut *change) {
+        match url.and_then(&mut *change) {
             Some(new) => changed.extend([quote, &new, quote]),
             None => changed.push_str(&styles[start..start + length]),
         }
@@ -170,7 +170,7 @@ mod tests {
     fn pictures_are_found_once_and_replaced() {
         let html = "<img src=\"https://a.example/1.png\"><IMG SRC='https://a.example/1.png' srcset=x><img src=cid:a>\
                     <img src=\"file:///etc/passwd\"><p src=\"https://a.example/2.png\">";
-        assert_eq!(find_addresses(html), ["https://a.example/1.png"]);
+        assert_eq!(find_remote_urls(html), ["https://a.example/1.png"]);
         let pictures = HashMap::from([("https://a.example/1.png".to_owned(), "data:x".to_owned())]);
         let replaced = replace(html, &pictures);
         assert_eq!(replaced.matches("data:x").count(), 2, "{replaced}");
@@ -193,9 +193,9 @@ mod tests {
                     <p style='background:url(https://a.example/1.png) , url(x'>url(https://a.example/4.png)</p>";
         let [one, two, three] =
             ["1.png", "2.png?a=1&amp;b=2", "3.png"].map(|name| format!("https://a.example/{name}"));
-        assert_eq!(find_addresses(html), [one.as_str(), two.as_str(), three.as_str()]);
+        assert_eq!(find_remote_urls(html), [one.as_str(), two.as_str(), three.as_str()]);
         let pictures = [(one, "data:1"), (two, "data:2"), (three, "data:3")];
-        let replaced = replace(html, &pictures.map(|(address, data)| (address, data.to_owned())).into());
+        let replaced = replace(html, &pictures.map(|(url, data)| (url, data.to_owned())).into());
         for expected in [
             ".a { background: url('data:1') } .b { color: red }</style>",
             "<td background=\"data:2\">",

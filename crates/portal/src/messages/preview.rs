@@ -80,19 +80,19 @@ fn framed(inert_html: impl Into<Body>) -> Response {
     response
 }
 
-/// The HTML with `cid:` addresses replaced by the pictures they name.
+/// The HTML with `cid:` URLs replaced by the pictures they name.
 fn with_pictures(view: MessageView) -> Option<String> {
     let mut html = view.html_body?;
     let mut left = PICTURES_BYTES_MAX;
     for picture in view.attachments.iter().filter(|file| is_picture(file)).take(PICTURES_MAX) {
         let Some(content_id) = &picture.content_id else { continue };
-        let address = format!("cid:{content_id}");
-        let uses = html.matches(&address).count();
+        let url = format!("cid:{content_id}");
+        let uses = html.matches(&url).count();
         let bytes = picture.content.len().saturating_mul(4) / 3 * uses;
         if uses > 0 && bytes <= left {
             left -= bytes;
             let data = STANDARD.encode(&picture.content);
-            html = html.replace(&address, &format!("data:{};base64,{data}", picture.content_type));
+            html = html.replace(&url, &format!("data:{};base64,{data}", picture.content_type));
         }
     }
     Some(html)

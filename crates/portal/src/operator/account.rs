@@ -7,7 +7,7 @@ use postroad_model::{AccountId, Change, PoolId, ServerId, ServerMode};
 use postroad_store::{AccountCeilings, ServerFilter};
 
 use crate::account::{UsageRow, usage_rows};
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::display::When;
 use crate::fields::Fields;
 use crate::layout::{Layout, Section, ServerLink};
@@ -16,7 +16,7 @@ use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::page_after;
 use crate::redirect::see_other;
-use crate::refill::refill;
+use crate::refill::refill_answer;
 use crate::servers::{PoolChoice, list_pool_choices};
 use crate::viewed_account::ViewedAccount;
 use crate::visit::{Form, Visit};
@@ -82,7 +82,7 @@ async fn page_of(visit: &Visit, id: i64, status: StatusCode, problem: Option<Str
         until: server.delete_at.map(When),
     });
     let layout = visit.layout("Settings", Section::Operator).await?;
-    page_with(
+    page_with_status(
         status,
         &AccountPage {
             layout,
@@ -143,7 +143,7 @@ pub(super) async fn update(Path(account): Path<i64>, form: Form) -> Answer {
 async fn show_refused(visit: &Visit, account: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
     let text = problem.into_form_text()?;
     let page = page_of(visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
-    refill(page, &format!("/operator/accounts/{account}{path}"), fields, &text).await
+    refill_answer(page, &format!("/operator/accounts/{account}{path}"), fields, &text).await
 }
 
 fn read(fields: &Fields) -> Result<AccountUpdateRequest, String> {

@@ -6,7 +6,7 @@ use postroad_model::AccountId;
 use postroad_store::{Account, AccountFilter};
 
 use super::TABS;
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
@@ -75,7 +75,7 @@ async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, name: 
         until: account.delete_at.map(When),
     });
     let (deleted, name) = (deleted.collect(), name.to_owned());
-    page_with(status, &AccountsPage { layout, rows, next, q, suspended, deleted, problem, name })
+    page_with_status(status, &AccountsPage { layout, rows, next, q, suspended, deleted, problem, name })
 }
 
 fn row(account: Account) -> Row {

@@ -6,7 +6,7 @@ use postroad_app::users::{UserChangeRequest, may_change_user};
 use postroad_model::{UserId, UserSessionId};
 use postroad_store::{User, UserFilter, UserSession};
 
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
@@ -70,7 +70,7 @@ async fn page_of(visit: &Visit, id: UserId, outcome: Outcome) -> Answer {
     let title = if user.name.is_empty() { &user.email } else { &user.name };
     let layout = visit.layout(title, Section::People).await?;
     let status = if outcome.problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
-    page_with(
+    page_with_status(
         status,
         &PersonPage {
             layout,

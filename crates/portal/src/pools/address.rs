@@ -56,6 +56,7 @@ struct AddressPage {
 pub(super) async fn show(visit: Visit) -> Answer {
     let address: IpAddr = visit.query.text("address").parse().map_err(|_| Problem::NotFound)?;
     let (days, _) = visit.app().pool_address_history(&visit.requester, address, None, HISTORY_MAX).await?;
+    // All pools: `list_ip_pools` adds 1 to the limit.
     let (pools, _) =
         visit.app().list_ip_pools(&visit.requester, PoolFilter::default(), None, usize::MAX - 1).await?;
     let (pool, view) = find(&pools, address.to_canonical()).ok_or(Problem::NotFound)?;

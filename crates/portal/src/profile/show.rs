@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use postroad_app::users::ProposedTotp;
 
 use super::qr_code;
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::visit::Visit;
@@ -76,5 +76,5 @@ pub(super) async fn page_of(visit: &Visit, outcome: Outcome) -> Answer {
         qr_code: outcome.proposed.as_ref().and_then(|proposed| qr_code::svg(&proposed.url)),
         outcome,
     };
-    page_with(status, &page)
+    page_with_status(status, &page)
 }

@@ -51,7 +51,7 @@ impl AwaitedMessage {
         self.since.0
     }
 
-    /// Address of the page with the panel.
+    /// Path and query of the page with the panel.
     pub(crate) fn page(self, server: i64) -> String {
         let key = self.key.map(|key| key.0.to_string()).unwrap_or_default();
         let query = query(&[("since", &self.since.0.to_string()), ("key", &key)]);
@@ -71,7 +71,7 @@ impl AwaitedMessage {
 pub(crate) struct ArrivalPanel {
     /// The awaited message, in words.
     pub(crate) awaited: &'static str,
-    /// Address of the page with the panel; the script loads it to update the panel.
+    /// Path and query of the page with the panel; the script loads it to update the panel.
     pub(crate) page: String,
     pub(crate) message: Option<ArrivedMessage>,
     pub(crate) timeline: NewestRows<TimelineRow>,

@@ -6,7 +6,7 @@ use postroad_app::access::Operation;
 use postroad_app::send::{ListEntry, MessageDraft, SendContext};
 
 use super::arrival::{ArrivalPanel, AwaitedMessage};
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::once;
@@ -32,7 +32,7 @@ struct FirstMessagePage {
     once: String,
 }
 
-/// Without `since` in the query, redirects to the page that waits for a message from now on. The address of that page
+/// Without `since` in the query, redirects to the page that waits for a message from now on. The URL of that page
 /// has `since`, so reloading the page does not change the awaited message.
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
@@ -86,5 +86,5 @@ async fn page_of(
     let arrival = ArrivalPanel::find(visit, server, awaited).await?;
     let status = if problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     let (once, since) = (once::new_once(), awaited.since());
-    page_with(status, &FirstMessagePage { layout, server, arrival, since, from, to, problem, once })
+    page_with_status(status, &FirstMessagePage { layout, server, arrival, since, from, to, problem, once })
 }

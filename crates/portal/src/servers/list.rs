@@ -7,7 +7,7 @@ use postroad_store::{Server, ServerFilter};
 
 use super::health::{Figure, HealthSummary, read_summary};
 use super::{PoolChoice, list_pool_choices};
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::query::query;
@@ -87,7 +87,10 @@ pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<Stri
     });
     let (deleted, name) = (deleted.collect(), name.to_owned());
     let columns = columns.unwrap_or_default();
-    page_with(status, &ListPage { layout, rows, columns, next, q, suspended, pools, deleted, problem, name })
+    page_with_status(
+        status,
+        &ListPage { layout, rows, columns, next, q, suspended, pools, deleted, problem, name },
+    )
 }
 
 fn row(server: Server, summary: HealthSummary) -> Row {

@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
-use crate::refill::refill;
+use crate::refill::refill_answer;
 use crate::visit::{Form, Visit};
 
 pub(super) async fn update(Path(server): Path<i64>, form: Form) -> Answer {
@@ -35,7 +35,7 @@ pub(super) async fn update(Path(server): Path<i64>, form: Form) -> Answer {
 async fn show_refused(visit: &Visit, server: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
     let text = problem.into_form_text()?;
     let page = page_of(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
-    refill(page, &format!("/servers/{server}/{path}"), fields, &text).await
+    refill_answer(page, &format!("/servers/{server}/{path}"), fields, &text).await
 }
 
 fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {

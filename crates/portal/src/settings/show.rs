@@ -6,7 +6,7 @@ use postroad_app::access::Operation;
 use postroad_model::ServerMode;
 use postroad_store::Ceilings;
 
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
@@ -86,7 +86,7 @@ pub(super) async fn page_of(
     let by_setter = &record.ceilings_by_setter;
     let own = if visit.requester.actor.is_operator() { &by_setter.operator } else { &by_setter.account };
     let own_ceilings = CeilingFields::of(own);
-    page_with(
+    page_with_status(
         status,
         &SettingsPage {
             layout,

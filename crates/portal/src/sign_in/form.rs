@@ -10,7 +10,7 @@ use axum::response::Response;
 use postroad_app::users::{NewSession, Visitor};
 use postroad_app::{App, Peer};
 
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::redirect::see_other;
@@ -133,7 +133,7 @@ pub(super) struct FormPage {
 impl FormPage {
     pub(super) fn show(&self) -> Answer {
         let status = if self.problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
-        page_with(status, self)
+        page_with_status(status, self)
     }
 
     /// Whether the form has a field for a password but none for the user name, which password managers need.

@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::path::Path;
 use crate::problem::{Problem, sentences};
 use crate::redirect::see_other;
-use crate::refill::refill;
+use crate::refill::refill_answer;
 use crate::visit::Form;
 
 pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
@@ -32,7 +32,7 @@ pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
         Some(Err(problems)) => {
             let text = sentences(&problems);
             let page = list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
-            refill(page, &format!("/servers/{server}/suppressions"), &fields, &text).await
+            refill_answer(page, &format!("/servers/{server}/suppressions"), &fields, &text).await
         }
         _ => Ok(see_other(&format!("/servers/{server}/suppressions?done=created"))),
     }

@@ -48,7 +48,7 @@ pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answe
 
 async fn next_piece(export: Option<Export>) -> Result<Option<(Bytes, Option<Export>)>, StoreError> {
     let Some(Export { app, server_id, position, is_first }) = export else { return Ok(None) };
-    let (csv, position) = match position {
+    let (csv, next_position) = match position {
         Position::All { after } => {
             let page = app.export_suppressions(server_id, after, PIECE_ROWS).await?;
             (page.csv, page.next.map(|after| Position::All { after: Some(after) }))
@@ -63,6 +63,6 @@ async fn next_piece(export: Option<Export>) -> Result<Option<(Bytes, Option<Expo
     // Every piece has a header line; the file gets only the first.
     let text =
         if is_first { csv } else { csv.split_once('\n').map_or(String::new(), |(_, rows)| rows.to_owned()) };
-    let position = position.map(|position| Export { app, server_id, position, is_first: false });
-    Ok(Some((text.into(), position)))
+    let rest = next_position.map(|position| Export { app, server_id, position, is_first: false });
+    Ok(Some((text.into(), rest)))
 }

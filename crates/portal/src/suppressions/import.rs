@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::path::Path;
 use crate::problem::sentences;
 use crate::redirect::see_other;
-use crate::refill::refill;
+use crate::refill::refill_answer;
 use crate::visit::{Form, Visit};
 
 /// Maximum number of lines of one form; also of one call of the API. `postroad admin suppression import` takes any
@@ -68,5 +68,5 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
 /// The page with the list as it was sent.
 async fn show_refused(visit: &Visit, server: i64, fields: &Fields, text: &str) -> Answer {
     let page = list(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.to_owned())).await;
-    refill(page, &format!("/servers/{server}/suppressions/import"), fields, text).await
+    refill_answer(page, &format!("/servers/{server}/suppressions/import"), fields, text).await
 }

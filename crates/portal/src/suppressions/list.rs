@@ -7,7 +7,7 @@ use postroad_model::{SuppressionReason, Timestamp};
 use postroad_store::{Suppression, SuppressionCursor};
 
 use super::filter::Filters;
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::display::When;
 use crate::layout::{Layout, Section};
 use crate::path::Path;
@@ -82,7 +82,7 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     });
     let rows = found.into_iter().map(row).collect();
     let reasons = reasons.into();
-    page_with(status, &ListPage { layout, server, rows, reasons, address, filters, next, problem })
+    page_with_status(status, &ListPage { layout, server, rows, reasons, address, filters, next, problem })
 }
 
 fn cursor(visit: &Visit) -> Option<SuppressionCursor> {

@@ -9,7 +9,7 @@ use postroad_store::{TemplateFormat, TemplateKind, TemplateRef};
 use serde_json::{Value, json};
 
 use super::preview;
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::display::When;
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
@@ -278,7 +278,7 @@ pub(super) async fn page_of(
     let person = visit.person.user.email.clone();
     let layouts = layouts(visit, server, id, &draft.layout).await?;
     let (locale, model) = (visit.query.text("locale").to_owned(), visit.query.text("model").to_owned());
-    page_with(
+    page_with_status(
         status,
         &EditorPage {
             layout,

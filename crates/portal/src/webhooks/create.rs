@@ -13,7 +13,7 @@ use crate::once;
 use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
-use crate::refill::refill;
+use crate::refill::refill_answer;
 use crate::visit::Form;
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
@@ -38,7 +38,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
             let page = list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
-            refill(page, &format!("/servers/{server}/webhooks"), &fields, &text).await
+            refill_answer(page, &format!("/servers/{server}/webhooks"), &fields, &text).await
         }
     }
 }

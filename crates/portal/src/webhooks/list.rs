@@ -7,7 +7,7 @@ use postroad_app::{EventFilter, events_unless_all};
 use postroad_model::{EventKind, WebhookId};
 use postroad_store::Webhook;
 
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::display::When;
 use crate::fields::Fields;
 use crate::layout::{Layout, Section};
@@ -34,7 +34,7 @@ struct Row {
 struct ListPage {
     layout: Layout,
     server: i64,
-    /// Part of the address to search for.
+    /// Part of the URL to search for.
     q: String,
     rows: Vec<Row>,
     next: Option<String>,
@@ -58,7 +58,7 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let next = page_after(&q, webhooks.last().map(|last| last.id), has_more);
     let rows = webhooks.into_iter().map(row).collect();
     let once = once::new_once();
-    page_with(status, &ListPage { layout, server, q, rows, next, problem, kinds: kinds(), once })
+    page_with_status(status, &ListPage { layout, server, q, rows, next, problem, kinds: kinds(), once })
 }
 
 fn row(webhook: Webhook) -> Row {

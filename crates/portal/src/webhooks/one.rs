@@ -12,7 +12,7 @@ use postroad_store::{Webhook, WebhookAttempt};
 
 use super::filter::Filters;
 use super::list::{events, kinds};
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page_with_status};
 use crate::display::{When, counted, duration};
 use crate::layout::{Layout, Section};
 use crate::path::Path;
@@ -134,6 +134,7 @@ pub(super) async fn page_of(visit: &Visit, server: i64, webhook: Webhook, outcom
     let caller = visit.caller(server, Operation::WebhooksAttempts).await?;
     let (_, layout) = visit.server_layout(server, "Webhook", Section::Webhooks).await?;
     let single = visit.query.number("attempt");
+    // A single attempt is the newest one before the next id.
     let before = single.map(|id| id.saturating_add(1)).or_else(|| visit.query.number("before"));
     let before = before.map(WebhookAttemptId);
     let filters = Filters::read(&visit.query, &visit.zone);
@@ -184,7 +185,7 @@ pub(super) async fn page_of(visit: &Visit, server: i64, webhook: Webhook, outcom
         next: next.filter(|_| single.is_none()),
         is_single: single.is_some(),
     };
-    page_with(status, &shown)
+    page_with_status(status, &shown)
 }
 
 fn attempt_row(attempt: WebhookAttempt, budget: &mut TextBudget, bytes_max: usize) -> AttemptRow {

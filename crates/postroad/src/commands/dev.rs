@@ -120,6 +120,7 @@ async fn set_up(config: &Config, app: &App, api_key: Option<String>) -> anyhow::
     // records the ids of ours.
     let file = config.data_dir.join("dev-key-id");
     let previous = std::fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok());
+    // Not `None`, which would revoke the keys of all starts, those of the other processes too.
     let previous = Some(previous.unwrap_or_default());
     let setup = app.dev_setup_with(DevSetupRequest { api_key, previous }).await?;
     let mut options = std::fs::File::options();

@@ -125,7 +125,7 @@ async fn export(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
     let is_standard_output = file == Path::new("-");
     // A file or a pipe gets the list unescaped.
     let is_terminal = is_standard_output && std::io::stdout().is_terminal();
-    // The first page is fetched before the file is created, so that a wrong server leaves no empty file.
+    // The first page is fetched before the file is created, so that a wrong server name leaves no empty file.
     let mut page = next_page(client, file, server, None).await?;
     let mut out: Box<dyn Write> = if is_standard_output {
         Box::new(std::io::stdout())

@@ -100,9 +100,10 @@ fn configured_listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
 /// Warns if the limit on open files is too low: every connection is an open file, and so is every DNS query.
 fn check_file_limit(config: &Config, layers: &mut Layers) {
     // The bounce listener has as many sessions of its own as all other SMTP listeners together.
-    let for_bounces = usize::from(config.smtp.bounce_listen.is_some());
-    let for_submission = usize::from(config.smtp.listeners().count() > for_bounces);
-    let sessions = config.smtp.sessions_max.saturating_mul(for_bounces + for_submission);
+    let bounce_listeners = usize::from(config.smtp.bounce_listen.is_some());
+    let has_submission = config.smtp.listeners().count() > bounce_listeners;
+    let session_limits = bounce_listeners + usize::from(has_submission);
+    let sessions = config.smtp.sessions_max.saturating_mul(session_limits);
     let fixed = configured_listeners(config).len() + DNS_SOCKETS_MAX + OTHER_OPEN_FILES;
     // Up to half as many additional connections may wait for the final reply to a message.
     let delivery = config.delivery.connections_max.saturating_add(config.delivery.connections_max / 2);

@@ -127,6 +127,7 @@ fn postgres_url_is_printed_without_passwords() {
 fn unknown_keys_are_reported_with_the_nearest_key() {
     let file =
         "listen = \"\"\nxyzzy = 1\n[http]\nlistn = \"\"\n[store]\nlevel = 1\n[htp]\nallow_plain = true\n";
+    // TOML tables are read in the order of their keys' names.
     assert_eq!(
         problems(file, &[]),
         [
@@ -159,6 +160,7 @@ fn every_wrong_value_is_reported_with_its_position_and_a_fix() {
                 [limits]\nattachments = -1\nmessage_bytes = \"25 apples\"\n[log]\nformat = \"xml\"\n";
     let variables =
         [("POSTROAD_HTTP_TRUSTED_PROXIES", "everyone"), ("POSTROAD_DATABASE", "mysql://a:secret@b")];
+    // The mistake in the form of the file comes first; the values follow in the order of `KEYS`.
     assert_eq!(
         problems(file, &variables),
         [

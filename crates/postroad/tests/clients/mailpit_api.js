@@ -1,4 +1,5 @@
-// Reads two messages of `postroad dev` with the Mailpit client from npm, and deletes them. Argument: its URL.
+// Reads two messages of `postroad dev` with the Mailpit client from npm, and deletes them.
+// Argument: the URL of the service.
 const assert = require("node:assert");
 const { MailpitClient } = require("mailpit-api");
 

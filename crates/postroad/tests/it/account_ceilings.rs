@@ -111,6 +111,7 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_reported(world: 
     assert_eq!(refused["data"]["results"][0]["error"]["code"], "AccountLimitReached", "{refused}");
     let account = (ACCOUNT, ready_field(&world, "account_api_key"));
     let usage = call_ok(&world, account, "account/usage", &json!({})).await;
+    // Messages that the account's ceiling holds are not counted.
     assert_eq!(usage["messages"], json!({"hour": null, "day": null, "month": 20}));
     assert_eq!(usage["ceilings"]["monthly_limit"], 20);
     set_ceilings(&world, &["--monthly-limit", "30"]);

@@ -21,7 +21,7 @@ pub(crate) const SERVER: &str = "X-Server-API-Key";
 pub(crate) async fn call(world: &World, key: Key<'_>, name: &str, body: &Value) -> Value {
     let (path, method) = (format!("/api/v1/{name}"), "POST".parse().expect("a method"));
     let reply = world.client.request(method, &path, &[key], body.to_string().into()).await;
-    envelope(&reply.expect("the server answers"))
+    envelope(&reply.expect("the service answers"))
 }
 
 /// Calls an endpoint, which succeeds; returns the data of its answer.

@@ -1,4 +1,4 @@
-//! `postroad admin` beside a running server and without one.
+//! `postroad admin` beside a running service and without one.
 
 use postroad_model::{Clock as _, SystemClock, Timestamp};
 use postroad_testkit::daemon;
@@ -14,7 +14,7 @@ both_engines!(
     a_server_is_suspended_although_another_server_has_its_id_as_name,
     rotating_a_key_shows_its_expiry_if_that_is_before_the_end_of_the_grace_period,
     a_rate_and_a_limit_are_removed_by_the_word_none,
-    without_a_running_server_the_command_opens_the_store,
+    without_a_running_service_the_command_opens_the_store,
     without_the_json_option_the_output_is_readable_text
 );
 
@@ -170,7 +170,7 @@ async fn a_rate_and_a_limit_are_removed_by_the_word_none(world: World) {
     assert!(!success && err.contains("or none"), "{err}");
 }
 
-async fn without_a_running_server_the_command_opens_the_store(world: World) {
+async fn without_a_running_service_the_command_opens_the_store(world: World) {
     let mut world = world;
     world.daemon.terminate();
     world.admin(&["account", "create", "offline"]);

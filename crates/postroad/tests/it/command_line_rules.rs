@@ -80,7 +80,11 @@ async fn the_command_line_refuses_blank_reasons_and_values_out_of_range(world: W
         assert_refused(&world, &args, "1 to 500 characters");
     }
     assert_refused(&world, &["server", "set-retention", "dev", "--bodies", "31"], "from 0 to 30");
-    assert_refused(&world, &["server", "create", "12", "--account", "dev"], "should not be a number");
+    assert_refused(
+        &world,
+        &["server", "create", "12", "--account", "dev"],
+        "should not consist of digits only",
+    );
     assert_refused(
         &world,
         &["server", "create", "dev", "--account", "dev"],

@@ -15,6 +15,7 @@ const LISTED_MAX: usize = 10_000;
 
 both_engines!(a_server_has_at_most_a_thousand_valid_credentials);
 
+/// A hash that no other number or kind of key has.
 fn hash(number: usize, kind: u8) -> KeyHash {
     let mut hash = [kind; 32];
     hash[..8].copy_from_slice(&number.to_be_bytes());

@@ -29,7 +29,8 @@ const SHORT_LIVED_TABLES: [&str; 7] = [
 /// Columns of rows that stay: the audit log of an account.
 const KEPT_COLUMNS: [&str; 2] = ["audit.account_id", "audit_heads.account_id"];
 
-/// Creates a domain, a message, a webhook, a template and a suppression of a customer's server.
+/// Creates a domain, a message, a webhook, a template and a suppression of a server of the account `one`. `at` is the
+/// position of the server in `customer`.
 async fn use_server(world: &World, customer: &Customer, name: &str, at: usize) {
     let server = (SERVER, customer.server_keys[at].as_str());
     let (domain, owner) = (format!("{name}.example"), format!("one/{name}"));

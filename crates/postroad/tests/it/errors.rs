@@ -252,7 +252,7 @@ async fn other_invalid_values_are_validation_errors(world: World) {
         assert_eq!(answer["data"]["errors"][0]["pointer"], pointer, "{answer}");
         assert_eq!(answer["data"]["errors"][0]["message"], answer["data"]["message"]);
     }
-    for owned in [
+    for reserved in [
         "Received",
         "dkim-signature",
         "Return-Path",
@@ -262,10 +262,10 @@ async fn other_invalid_values_are_validation_errors(world: World) {
         "Content-Transfer-Encoding",
         "MIME-Version",
     ] {
-        let answer = world.call(SEND, &good_but(json!({"headers": {owned: "x"}}))).await;
+        let answer = world.call(SEND, &good_but(json!({"headers": {reserved: "x"}}))).await;
         assert_eq!(answer["status"], "parameter-error");
         let message = answer["data"]["message"].as_str().unwrap().to_lowercase();
-        assert!(message.contains(&owned.to_lowercase()), "{message}");
+        assert!(message.contains(&reserved.to_lowercase()), "{message}");
     }
 }
 

@@ -69,7 +69,7 @@ async fn a_request_over_the_limit_is_refused_before_it_is_read(world: World) {
         world.key,
         REQUEST_BYTES_MAX + 1
     );
-    // Only the head is sent: a server that waited for the body would not answer.
+    // Only the head is sent: a service that waited for the body would not answer.
     let answer = postroad_testkit::http::raw(address, head.as_bytes()).await.unwrap();
     let answer = String::from_utf8_lossy(&answer).into_owned();
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");

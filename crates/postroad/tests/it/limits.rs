@@ -73,7 +73,7 @@ async fn large_sends_go_on_while_a_webhook_of_another_server_hangs() {
     accepting.abort();
 }
 
-/// Memory of the daemon: now, and the peak since the last call.
+/// Memory of the service: now, and the peak since the last call.
 fn memory_bytes(world: &World) -> (u64, u64) {
     let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
     let bytes_of = |name: &str| {

@@ -20,11 +20,11 @@ both_engines!(
 async fn an_update_with_a_wrong_if_version_is_refused(world: World) {
     let (one, operator) =
         (create_customer(&world, "one").await, (OPERATOR, ready_field(&world, "operator_api_key")));
-    let by = (ACCOUNT, one.key.as_str());
+    let account_key = (ACCOUNT, one.key.as_str());
     let cases: [(Key<'_>, &str, &str, Value); 3] = [
         (operator, "accounts/update", "accounts/get", json!({ "id": one.id })),
-        (by, "account/update", "account/get", json!({})),
-        (by, "credentials/update", "credentials/get", json!({"id": one.credentials[0]})),
+        (account_key, "account/update", "account/get", json!({})),
+        (account_key, "credentials/update", "credentials/get", json!({"id": one.credentials[0]})),
     ];
     for (key, update, get, body) in cases {
         let seen = call_ok(&world, key, get, &body).await;
@@ -131,13 +131,13 @@ async fn a_new_secret_is_shown_although_the_store_fails_right_after_the_change()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rollback_succeeds_although_the_store_fails_right_after_the_change() {
     let world = World::start(Engine::Postgres);
-    let by = (SERVER, world.key.as_str());
+    let server_key = (SERVER, world.key.as_str());
     let text =
         |text: &str| json!({"name": "t", "alias": "t", "subject": text, "plain_body": text, "publish": true});
-    call_ok(&world, by, "templates/create", &text("one")).await;
-    call_ok(&world, by, "templates/update", &text("two")).await;
+    call_ok(&world, server_key, "templates/create", &text("one")).await;
+    call_ok(&world, server_key, "templates/update", &text("two")).await;
     rename_table_after(&world, "UPDATE ON templates", "template_versions");
-    let rolled_back = call_ok(&world, by, "templates/rollback", &json!({"alias": "t"})).await;
+    let rolled_back = call_ok(&world, server_key, "templates/rollback", &json!({"alias": "t"})).await;
     assert_eq!(
         (&rolled_back["published_version"], &rolled_back["subject"]),
         (&json!(1), &json!("one")),
@@ -154,20 +154,21 @@ async fn a_webhook_replay_that_a_failure_of_the_store_interrupts_is_continued_by
         assert_eq!(sent["data"]["accepted"], 500, "{sent}");
     }
     let catcher = WebhookCatcher::start();
-    let by = (SERVER, world.key.as_str());
+    let server_key = (SERVER, world.key.as_str());
     let hook =
-        call_ok(&world, by, "webhooks/create", &json!({"url": catcher.url("/hook")})).await["id"].clone();
+        call_ok(&world, server_key, "webhooks/create", &json!({"url": catcher.url("/hook")})).await["id"]
+            .clone();
     // Events are replayed in steps of 500; the second step fails.
     world.database().refuse_events_after(600);
     let mut range = json!({"id": hook, "since": "2020-01-01T00:00:00Z"});
-    let first = call(&world, by, "webhooks/replay", &range).await;
+    let first = call(&world, server_key, "webhooks/replay", &range).await;
     let cursor = &first["flags"]["pagination"]["next_cursor"];
     assert!(first["status"] == "success" && cursor.is_string(), "{first}");
     let replayed = first["data"]["events"].as_u64().unwrap();
     assert!((1..=500).contains(&replayed), "{replayed}");
     world.database().accept_events();
     range["cursor"] = cursor.clone();
-    let rest = call_ok(&world, by, "webhooks/replay", &range).await["events"].as_u64().unwrap();
+    let rest = call_ok(&world, server_key, "webhooks/replay", &range).await["events"].as_u64().unwrap();
     assert!(replayed + rest >= 1_000, "{replayed} and {rest}");
     let posts = catcher.wait_for("/hook", usize::try_from(replayed + rest).unwrap());
     let ids: BTreeSet<&str> = posts.iter().map(|post| post.header("webhook-id").unwrap()).collect();

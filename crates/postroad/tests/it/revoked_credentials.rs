@@ -20,12 +20,13 @@ both_engines!(revoked_credentials_are_removed_after_90_days);
 async fn revoked_credentials_are_removed_after_90_days(world: World) {
     let mut world = world;
     let one = create_customer(&world, "one").await;
-    let by = (ACCOUNT, one.key.as_str());
+    let account_key = (ACCOUNT, one.key.as_str());
     let new = json!({"server": one.servers[0], "name": "old"});
-    let revoked = call_ok(&world, by, "credentials/create", &new).await["id"].clone();
-    call_ok(&world, by, "credentials/revoke", &json!({ "id": revoked })).await;
+    let revoked = call_ok(&world, account_key, "credentials/create", &new).await["id"].clone();
+    call_ok(&world, account_key, "credentials/revoke", &json!({ "id": revoked })).await;
     let rotated =
-        call_ok(&world, by, "credentials/rotate", &json!({"id": one.credentials[1], "grace_s": 60})).await;
+        call_ok(&world, account_key, "credentials/rotate", &json!({"id": one.credentials[1], "grace_s": 60}))
+            .await;
 
     let clock = ManualClock::at(SystemClock.now());
     let store = world.stopped_store_at(clock.clone()).await;
@@ -41,6 +42,7 @@ async fn revoked_credentials_are_removed_after_90_days(world: World) {
     let app = App::new(store.clone(), Arc::new(clock.clone()), Limits::default(), host);
     clock.advance(89 * DAY);
     app.remove_expired_data().await.unwrap();
+    // Besides them, the server has a valid credential, and the one revoked over the API.
     assert_eq!(count().await, REVOKED_KEYS + 2, "they are kept for 90 days");
     clock.advance(2 * DAY);
     app.remove_expired_data().await.unwrap();
@@ -51,16 +53,16 @@ async fn revoked_credentials_are_removed_after_90_days(world: World) {
     let items = |list: Value| -> Vec<Value> {
         list["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect()
     };
-    let listed = items(call_ok(&world, by, "credentials/list", &json!({})).await);
+    let listed = items(call_ok(&world, account_key, "credentials/list", &json!({})).await);
     let mut kept = one.credentials.clone();
     kept.push(rotated["id"].clone());
     assert_eq!(listed, kept, "those that are valid or only expired stay");
     assert_eq!(
-        error_code(&world, by, "credentials/get", &json!({ "id": revoked })).await,
+        error_code(&world, account_key, "credentials/get", &json!({ "id": revoked })).await,
         "CredentialNotFound"
     );
     let log = json!({"subject": "credential", "subject_id": revoked});
-    let log = call_ok(&world, by, "account/audit", &log).await;
+    let log = call_ok(&world, account_key, "account/audit", &log).await;
     assert_eq!(log["items"][0]["operation"], "credentials/revoke", "{log}");
-    call_ok(&world, by, "credentials/create", &new).await;
+    call_ok(&world, account_key, "credentials/create", &new).await;
 }

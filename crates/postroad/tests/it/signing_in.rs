@@ -90,8 +90,8 @@ pub(crate) async fn join(world: &World, email: &str) -> Visitor {
 
 /// Audit entries of the account whose operation begins with `prefix`, oldest first.
 async fn audit_entries(world: &World, prefix: &str) -> Vec<Value> {
-    let by = (ACCOUNT, ready_field(world, "account_api_key"));
-    let log = call_ok(world, by, "account/audit", &json!({"limit": 100})).await["items"].clone();
+    let account_key = (ACCOUNT, ready_field(world, "account_api_key"));
+    let log = call_ok(world, account_key, "account/audit", &json!({"limit": 100})).await["items"].clone();
     let is_wanted = |entry: &&Value| entry["operation"].as_str().unwrap().starts_with(prefix);
     log.as_array().unwrap().iter().rev().filter(is_wanted).cloned().collect()
 }

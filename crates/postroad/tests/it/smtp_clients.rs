@@ -78,12 +78,13 @@ async fn send_everywhere(client: fn(&ClientOptions<'_>) -> Command, subject: &st
                 let caught = wait_for_mail_to(&world, recipient).await;
                 assert_eq!((&caught["rcpt_to"], &caught["subject"]), (&json!([recipient]), &json!(subject)));
                 let path = format!("/dev/messages/{}/raw", caught["id"]);
-                let raw = world.client.get(&path).await.expect("the server answers").text();
+                let raw = world.client.get(&path).await.expect("the service answers").text();
                 assert!(raw.contains(" with ESMTPSA id "), "{listener} {mechanism}: {raw}");
+                // `Message-ID` or `Message-Id`.
                 assert_eq!(raw.matches("\r\nMessage-I").count(), 1, "{raw}");
                 assert!(raw.contains("\r\n..and dots\r\n"), "{raw}");
             }
-            let all = world.client.get("/dev/messages").await.expect("the server answers").json();
+            let all = world.client.get("/dev/messages").await.expect("the service answers").json();
             assert_eq!(all["messages"].as_array().unwrap().len(), 2, "nobody else got it: {all}");
             world
                 .client
@@ -173,7 +174,7 @@ async fn lines_that_curl_and_smtplib_send_with_a_bare_lf_are_delivered_with_crlf
         tokio::task::spawn_blocking(move || run_client(command)).await.unwrap();
         let caught = wait_for_mail_to(&world, recipient).await;
         let path = format!("/dev/messages/{}/raw", caught["id"]);
-        let raw = world.client.get(&path).await.expect("the server answers").text();
+        let raw = world.client.get(&path).await.expect("the service answers").text();
         assert!(raw.contains("\r\n\r\nfirst\r\n.one\r\n.\r\nlast\r\n"), "{recipient}: {raw:?}");
         assert!(!raw.replace("\r\n", "").contains(['\r', '\n']), "{recipient}: {raw:?}");
     }

@@ -145,9 +145,9 @@ async fn https_requests_are_served_and_public_http_requests_are_redirected() {
     assert_eq!(read.json()["data"]["details"]["received_with_ssl"], true);
 
     let plain = Client::new(&format!("http://127.0.0.1:{}", service.port("http")));
-    let host = [("Host", "mail.example.com:8025"), ("X-Server-API-Key", key.as_str())];
+    let headers = [("Host", "mail.example.com:8025"), ("X-Server-API-Key", key.as_str())];
     let reply =
-        plain.request("POST".parse().unwrap(), &format!("{SEND}?a=b"), &host, "{}".into()).await.unwrap();
+        plain.request("POST".parse().unwrap(), &format!("{SEND}?a=b"), &headers, "{}".into()).await.unwrap();
     assert_eq!(reply.status, 308);
     assert_eq!(
         reply.header("location"),

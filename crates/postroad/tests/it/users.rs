@@ -19,7 +19,7 @@ async fn call(world: &World, header: &str, name: &str, body: &Value) -> Value {
 async fn call_with(world: &World, key: (&str, &str), name: &str, body: &Value) -> Value {
     let (path, method) = (format!("/api/v1/{name}"), "POST".parse().expect("a method"));
     let reply = world.client.request(method, &path, &[key], body.to_string().into()).await;
-    envelope(&reply.expect("the server answers"))
+    envelope(&reply.expect("the service answers"))
 }
 
 /// Code of the refusal, or `success`.
@@ -160,8 +160,8 @@ async fn people_are_listed_by_email_address_and_role(world: World) {
     }
     world.admin(&["account", "create", "other"]);
     world.admin(&["user", "create", "eve@customer.example", "--account", "other"]);
-    let listed = async |key: &str, filter: Value| {
-        let found = call(&world, key, "users/list", &filter).await;
+    let listed = async |header: &str, filter: Value| {
+        let found = call(&world, header, "users/list", &filter).await;
         let items = found["data"]["items"].as_array().unwrap_or_else(|| panic!("{found}")).clone();
         items.iter().map(|item| item["email"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };

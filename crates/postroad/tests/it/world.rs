@@ -237,7 +237,7 @@ impl World {
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
-        self.client.post_json(path, Some(&self.key), body).await.expect("the server answers")
+        self.client.post_json(path, Some(&self.key), body).await.expect("the service answers")
     }
 
     /// Posts and returns the envelope of an answer that must be HTTP 200.
@@ -260,7 +260,7 @@ impl World {
         let mut all = vec![("X-Server-API-Key", self.key.as_str())];
         all.extend_from_slice(headers);
         let method = method.parse().expect("a method");
-        self.client.request(method, path, &all, body.into()).await.expect("the server answers")
+        self.client.request(method, path, &all, body.into()).await.expect("the service answers")
     }
 
     /// Sends a message; returns the `data` of the answer, which must be a success.
@@ -416,7 +416,7 @@ impl World {
     }
 
     pub(crate) async fn call_as(&self, key: &str, path: &str, body: &Value) -> Value {
-        envelope(&self.client.post_json(path, Some(key), body).await.expect("the server answers"))
+        envelope(&self.client.post_json(path, Some(key), body).await.expect("the service answers"))
     }
 }
 

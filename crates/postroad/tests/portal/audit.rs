@@ -18,18 +18,18 @@ async fn the_audit_log_names_people_keys_and_objects_on_postgres() {
 async fn the_audit_log_names_people_keys_and_objects(service: DevService) {
     let operator = service.sign_in().await;
     let (anna_id, anna) = join(&service, "anna", "admin").await;
-    let send = async |cookie: &str, path: &str, fields: &str| {
+    let submit = async |cookie: &str, path: &str, fields: &str| {
         let token = form_token(&service.get("/servers", cookie).await);
         let headers = [("cookie", cookie), ("sec-fetch-site", "same-origin")];
         let reply = service.post(path, &headers, &format!("csrf={token}&{fields}")).await;
         assert_eq!(reply.status, 303, "{path}: {}", reply.text());
         reply.headers["location"].to_str().unwrap().to_owned()
     };
-    let staging = send(&anna, "/servers", "name=staging&mode=live").await;
+    let staging = submit(&anna, "/servers", "name=staging&mode=live").await;
     let staging = staging.split("/keys").next().unwrap().to_owned();
-    send(&anna, &format!("{staging}/domains"), "name=shop.example").await;
-    send(&anna, &format!("{staging}/domains/shop.example/delete"), "").await;
-    send(&anna, &format!("{staging}/domains"), "name=store.example").await;
+    submit(&anna, &format!("{staging}/domains"), "name=shop.example").await;
+    submit(&anna, &format!("{staging}/domains/shop.example/delete"), "").await;
+    submit(&anna, &format!("{staging}/domains"), "name=store.example").await;
     let key = service.ready("account_api_key");
     let staging_id: i64 = staging.rsplit('/').next().unwrap().parse().unwrap();
     let wanted = json!({ "server": staging_id, "name": "deploy" });
@@ -78,7 +78,7 @@ async fn the_audit_log_names_people_keys_and_objects(service: DevService) {
     let page = service.get("/account/audit?operation=servers/suspend", &operator).await.text();
     assert!(page.contains("from 127.0.0.1"), "{page}");
 
-    send(&operator, &format!("/account/people/{anna_id}/remove"), "").await;
+    submit(&operator, &format!("/account/people/{anna_id}/remove"), "").await;
     let page = service.get("/account/audit", &operator).await.text();
     assert!(page.contains("anna@example.com, removed since"), "{page}");
     assert_eq!(browser.console().await, [""; 0]);

@@ -8,6 +8,7 @@ use crate::roles::join;
 use crate::routes::{Access, Kind, ROUTES};
 use crate::service::{DevService, FreshService, form_token};
 
+/// URL-encoded, for the body of a form.
 const PASSWORD: &str = "a+road+of+seven+posts";
 
 /// A `postroad serve` whose first person is signed in.

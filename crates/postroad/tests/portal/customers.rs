@@ -77,7 +77,7 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     browser.click("form[action$='/suspend'] button").await;
     browser.until_text("unpaid").await;
     assert_eq!(service.get("/servers", &ada).await.status, 303);
-    // The operator reads the audit log of her account.
+    // The operator reads the audit log of the account.
     browser.open(&service.url_of(&format!("{base}/audit"))).await;
     browser.until_text("accounts/suspend").await;
     let log = browser.page_text().await;
@@ -87,7 +87,7 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     let resumed = service.submit(&format!("{base}/resume"), &cookie, "").await;
     assert_eq!(resumed.status, 303);
     assert_eq!(service.get("/servers", &ada).await.status, 200, "she is let in again");
-    // She sees nothing of other accounts, and none of the operator's pages.
+    // Its owner sees nothing of other accounts, and none of the operator's pages.
     for path in [
         "/operator/accounts/1/people",
         "/operator/accounts/1/keys",

@@ -23,13 +23,13 @@ async fn pages_with_large_contents_stay_below_a_hundred_kilobytes() {
     let inspector = format!("{server}/webhooks/inspector");
     service.submit(&inspector, &cookie, "").await;
     let page = service.get(&inspector, &cookie).await.text();
-    let address = page.split("/inspect/").nth(1).unwrap().split('<').next().unwrap().to_owned();
+    let token = page.split("/inspect/").nth(1).unwrap().split('<').next().unwrap().to_owned();
     for number in 0..50 {
         let body = json!({ "type": "message.delivered", "number": number, "text": "<&>".repeat(6_000) });
         let headers = [("x-long", "<&>\"".repeat(200)), ("content-type", "application/json".to_owned())];
         let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
         let body = Bytes::from(body.to_string());
-        let path = format!("/inspect/{address}");
+        let path = format!("/inspect/{token}");
         assert_eq!(service.client.request(Method::POST, &path, &headers, body).await.unwrap().status, 200);
     }
     let overview = service.get(&server, &cookie).await.text();
@@ -171,7 +171,7 @@ async fn full_lists_of_the_longest_texts_stay_below_a_hundred_kilobytes() {
     let sample = service.submit(&format!("{attempts}/test"), &cookie, "event=message.opened").await;
     assert!(sample.body.len() + asset_bytes < PAGE_BYTES_MAX, "{}", sample.body.len());
     // A text that was cut has its own page.
-    let whole = async |list: &str, name: &str| {
+    let full_page = async |list: &str, name: &str| {
         let page = service.get(list, &cookie).await.text();
         let (_, rest) = page.split_once(&format!("{list}?{name}=")).expect("something is cut");
         let id = rest.split(['"', '#']).next().unwrap();
@@ -184,8 +184,8 @@ async fn full_lists_of_the_longest_texts_stay_below_a_hundred_kilobytes() {
             .replace('"', "&#34;")
             .replace('\'', "&#39;")
     };
-    assert!(whole(&attempts, "attempt").await.contains(&escaped(&answer[..4_000])));
-    assert!(whole(&events, "event").await.contains(&escaped("'><&")));
+    assert!(full_page(&attempts, "attempt").await.contains(&escaped(&answer[..4_000])));
+    assert!(full_page(&events, "event").await.contains(&escaped("'><&")));
 }
 
 /// A recipient can open a message any number of times.

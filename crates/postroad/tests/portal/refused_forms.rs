@@ -162,7 +162,8 @@ async fn a_refused_form_comes_back_on_its_page_with_what_was_typed() {
         assert_eq!(text.matches("role=\"alert\"").count(), 1, "{path}: {text}");
         assert!(text.contains(expected_part), "{path}: {expected_part}: {text}");
     }
-    // If several forms of a page have the same action, only the submitted one is refilled.
+    // If several forms of a page have the same action, only the submitted one is refilled. The page of pools has a form
+    // for new addresses at each pool; `forms[13]` is one of them.
     let text =
         submit_from(&service, "/account/pools", "/account/pools/address", &cookie, &forms[13].2).await.text();
     assert_eq!(text.matches("value=\"typed.example\"").count(), 1, "{text}");

@@ -312,21 +312,21 @@ async fn a_gate_of_the_operator_is_not_lifted_by_an_admin(service: DevService) {
     let server = start.headers["location"].to_str().unwrap().to_owned();
     let id = server.rsplit('/').next().unwrap();
     let (_, admin) = join(&service, "admin", "admin").await;
-    let send = async |cookie: &str, path: &str, fields: &str| {
+    let submit = async |cookie: &str, path: &str, fields: &str| {
         let token = form_token(&service.get("/servers", cookie).await);
         let headers = [("cookie", cookie), ("sec-fetch-site", "same-origin")];
         service.post(path, &headers, &format!("csrf={token}&{fields}")).await.status
     };
     let (suspend, resume) = (format!("{server}/queue/suspend"), format!("{server}/queue/resume"));
-    assert_eq!(send(&admin, &suspend, "reason=mine").await, 303);
-    assert_eq!(send(&admin, &resume, "").await, 303);
+    assert_eq!(submit(&admin, &suspend, "reason=mine").await, 303);
+    assert_eq!(submit(&admin, &resume, "").await, 303);
     let scope = format!("scope=server%3A{id}");
-    assert_eq!(send(&operator, "/operator/suspend", &format!("{scope}&reason=abuse")).await, 303);
+    assert_eq!(submit(&operator, "/operator/suspend", &format!("{scope}&reason=abuse")).await, 303);
     for (path, fields) in [(&resume, ""), (&suspend, "reason=mine&per_minute=1000")] {
-        assert_eq!(send(&admin, path, fields).await, 422, "{path}");
+        assert_eq!(submit(&admin, path, fields).await, 422, "{path}");
     }
     let queue = service.get(&format!("{server}/queue"), &admin).await.text();
     assert!(queue.contains("abuse") && !queue.contains("mine"), "{queue}");
-    assert_eq!(send(&operator, "/operator/resume", &scope).await, 303);
-    assert_eq!(send(&admin, &suspend, "reason=mine").await, 303);
+    assert_eq!(submit(&operator, "/operator/resume", &scope).await, 303);
+    assert_eq!(submit(&admin, &suspend, "reason=mine").await, 303);
 }

@@ -142,6 +142,7 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, Access)] = &[
     (Form, "/servers/{server}/domains/{name}/unshare", "link=999999", AtLeast(Admin)),
     (Form, "/servers/{server}/domains/{name}/set_verified", "verified=1", AtLeast(Operator)),
     (Form, "/servers/{server}/domains/{name}/set_tracking", "opens=on", AtLeast(Operator)),
+    // Deletes the domain that a row above adds, because other rows need the one of `{name}`.
     (Form, "/servers/{server}/domains/example.org/delete", "", AtLeast(Admin)),
     (Page, "/servers/{server}/webhooks", "", AtLeast(ReadOnly)),
     (Form, "/servers/{server}/webhooks", "url=http%3A%2F%2F127.0.0.1%3A9%2F", AtLeast(Member)),

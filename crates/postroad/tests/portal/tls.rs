@@ -6,6 +6,7 @@ use tempfile::TempDir;
 
 use crate::service::{FreshService, form_token};
 
+/// URL-encoded, for the body of a form.
 const PASSWORD: &str = "a+road+of+seven+posts";
 const HSTS: &str = "strict-transport-security";
 

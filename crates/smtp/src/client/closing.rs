@@ -102,7 +102,7 @@ impl ClientSession {
         if matches!(verdict, Verdict::Accepted(_)) {
             self.messages_accepted += 1;
         }
-        let after_final = transaction.finish == Finish::HandedOut;
-        self.events.push_back(Event::Outcome(Outcome { verdict, phase, after_final }));
+        let after_last_byte = transaction.finish == Finish::HandedOut;
+        self.events.push_back(Event::Outcome(Outcome { verdict, phase, after_last_byte }));
     }
 }

@@ -26,13 +26,13 @@ pub struct Outcome {
     /// Phase of the deciding reply, or of the reply that is missing.
     pub phase: Phase,
     /// Whether the last byte of the message had been handed out.
-    pub after_final: bool,
+    pub after_last_byte: bool,
 }
 
 impl Outcome {
     /// Whether the message may have been accepted although the reply was lost.
     pub fn is_possible_duplicate(&self) -> bool {
-        self.after_final && self.verdict == Verdict::Interrupted
+        self.after_last_byte && self.verdict == Verdict::Interrupted
     }
 }
 

@@ -1,6 +1,6 @@
 //! SMTP client session. The driver owns the socket and runs this loop: call `fill_output` and take all events
-//! until neither yields anything; then write the output, or if there is none, read and `feed`. On end of stream, error
-//! or deadline call `connection_ended`. If a write fails, read the peer's remaining replies first: a host that
+//! until neither yields anything; then write the output. If there is none, read and `feed` instead. On end of stream,
+//! error or deadline call `connection_ended`. If a write fails, read the peer's remaining replies first: a host that
 //! refuses in the middle of a message replies and closes.
 
 mod closing;

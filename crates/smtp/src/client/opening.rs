@@ -95,7 +95,7 @@ impl ClientSession {
         let may_send_credentials = self.is_encrypted || credentials.allow_without_tls;
         if may_send_credentials && self.capabilities.auth_plain {
             // RFC 4616 2, with an initial response (RFC 4954 4).
-            let line = format!("AUTH PLAIN {}", plain(credentials));
+            let line = format!("AUTH PLAIN {}", plain_response(credentials));
             self.say(Segment::masked(&line, &format!("AUTH PLAIN {MASK}"), Awaited::AuthPlain));
         } else if may_send_credentials && self.capabilities.auth_login {
             self.say(Segment::line("AUTH LOGIN", Awaited::AuthLogin));
@@ -128,8 +128,11 @@ impl ClientSession {
             return reply;
         }
         if let Some(credentials) = &self.config.credentials {
-            let secrets =
-                [plain(credentials), BASE64.encode(&credentials.password), credentials.password.clone()];
+            let secrets = [
+                plain_response(credentials),
+                BASE64.encode(&credentials.password),
+                credentials.password.clone(),
+            ];
             for line in &mut reply.lines {
                 for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
                     if line.contains(secret.as_str()) {
@@ -142,6 +145,7 @@ impl ClientSession {
     }
 }
 
-fn plain(credentials: &Credentials) -> String {
+/// The response of AUTH PLAIN (RFC 4616 2), in base64.
+fn plain_response(credentials: &Credentials) -> String {
     BASE64.encode(format!("\0{}\0{}", credentials.username, credentials.password))
 }

@@ -44,7 +44,7 @@ impl ClientSession {
             return Err(SendError::LimitReached);
         }
         if let Some(verdict) = self.verdict_without_sending(&message) {
-            let outcome = Outcome { verdict, phase: Phase::Ready, after_final: false };
+            let outcome = Outcome { verdict, phase: Phase::Ready, after_last_byte: false };
             self.events.extend([Event::Outcome(outcome), Event::Ready]);
             return Ok(());
         }

@@ -30,12 +30,12 @@ pub(super) enum AuthStep {
 impl ServerSession {
     pub(super) fn on_auth(&mut self, mechanism: &str, initial_response: Option<&str>) {
         if let Some(problem) = self.auth_problem() {
-            return self.reply_with_error(problem);
+            return self.say_and_count_error(problem);
         }
         let step = match mechanism.to_ascii_uppercase().as_str() {
             "PLAIN" => AuthStep::Plain,
             "LOGIN" => AuthStep::Username,
-            _ => return self.reply_with_error(StandardReply::UnknownMechanism),
+            _ => return self.say_and_count_error(StandardReply::UnknownMechanism),
         };
         match initial_response {
             // RFC 4954 4: `=` is an initial response of no bytes.
@@ -73,15 +73,15 @@ impl ServerSession {
 
     pub(super) fn on_auth_line(&mut self, step: AuthStep, line: &str) {
         if line == "*" {
-            return self.reply_with_error(StandardReply::AuthCancelled); // RFC 4954 4
+            return self.say_and_count_error(StandardReply::AuthCancelled); // RFC 4954 4
         }
         let Some(text) = decode(line) else {
-            return self.reply_with_error(StandardReply::AuthMalformed);
+            return self.say_and_count_error(StandardReply::AuthMalformed);
         };
         match step {
             AuthStep::Plain => match split_plain(&text) {
                 Some(login) => self.ask(Question::Auth, Event::Auth(login)),
-                None => self.reply_with_error(StandardReply::AuthMalformed),
+                None => self.say_and_count_error(StandardReply::AuthMalformed),
             },
             AuthStep::Username => self.prompt(AuthStep::Password { username: text }),
             AuthStep::Password { username } => {

@@ -25,7 +25,7 @@ impl ServerSession {
                 self.say_standard(StandardReply::SendMessage);
                 self.state = State::Data(DotReader::LineStart);
             }
-            Err(problem) => self.reply_with_error(problem),
+            Err(problem) => self.say_and_count_error(problem),
         }
     }
 
@@ -91,7 +91,7 @@ impl ServerSession {
     fn end_chunk(&mut self, is_last: bool, refusal: Option<StandardReply>) {
         self.state = State::Command;
         match refusal {
-            Some(refusal) => self.reply_with_error(refusal),
+            Some(refusal) => self.say_and_count_error(refusal),
             None if is_last => {
                 self.check_content(ContentCheck::end);
                 self.end_message();

@@ -64,9 +64,9 @@ impl ServerSession {
 
     pub(super) fn on_starttls(&mut self) {
         if !self.config.starttls {
-            self.reply_with_error(StandardReply::NotImplemented);
+            self.say_and_count_error(StandardReply::NotImplemented);
         } else if self.is_encrypted {
-            self.reply_with_error(StandardReply::TlsAlready);
+            self.say_and_count_error(StandardReply::TlsAlready);
         } else {
             self.abandon();
             self.say_standard(StandardReply::StartTls);

@@ -207,7 +207,7 @@ impl ServerSession {
         match (mem::replace(&mut self.state, State::Command), line) {
             (State::Auth(step), Ok(line)) => self.on_auth_line(step, &line),
             (_, Ok(line)) => self.on_command(&line),
-            (_, Err(problem)) => self.reply_with_error(problem),
+            (_, Err(problem)) => self.say_and_count_error(problem),
         }
         true
     }
@@ -229,7 +229,7 @@ impl ServerSession {
             Ok(Command::Quit) => self.on_quit(),
             // The end of a chunk of unknown size cannot be found: its bytes must not be tried as commands.
             Err(cause @ (StandardReply::BadChunkSize | StandardReply::NotSmtp)) => self.close_for(cause),
-            Err(problem) => self.reply_with_error(problem),
+            Err(problem) => self.say_and_count_error(problem),
         }
     }
 

@@ -28,8 +28,8 @@ impl ServerSession {
         }
     }
 
-    /// Replies with the problem; closes the session after too many problems.
-    pub(super) fn reply_with_error(&mut self, problem: StandardReply) {
+    /// Replies with the problem and counts it as an error of the client; closes the session after too many errors.
+    pub(super) fn say_and_count_error(&mut self, problem: StandardReply) {
         self.say_standard(problem);
         self.errors += 1;
         if self.errors > self.config.limits.errors_max {
@@ -37,6 +37,7 @@ impl ServerSession {
         }
     }
 
+    /// Says why, and ends the session.
     pub(super) fn close_for(&mut self, cause: StandardReply) {
         self.say_standard(cause);
         self.end(Closed::ForCause(cause));
@@ -48,6 +49,7 @@ impl ServerSession {
         self.end(Closed::Quit);
     }
 
+    /// Ends the session without a reply: callers have said the last one.
     pub(super) fn end(&mut self, closed: Closed) {
         self.state = State::Closed;
         self.transaction = Transaction::None;

@@ -32,7 +32,7 @@ impl Transaction {
 impl ServerSession {
     pub(super) fn on_mail(&mut self, mail: MailFrom) {
         if let Some(problem) = self.mail_problem() {
-            return self.reply_with_error(problem);
+            return self.say_and_count_error(problem);
         }
         if mail.size.is_some_and(|size| size > self.config.limits.message_bytes_max) {
             return self.say_standard(StandardReply::TooLarge); // RFC 1870 6.1: at once
@@ -58,15 +58,15 @@ impl ServerSession {
 
     pub(super) fn on_rcpt(&mut self, rcpt: RcptTo) {
         let envelope = match &self.transaction {
-            Transaction::None => return self.reply_with_error(StandardReply::MailFirst),
-            Transaction::Content(_) => return self.reply_with_error(StandardReply::ChunksBegun),
+            Transaction::None => return self.say_and_count_error(StandardReply::MailFirst),
+            Transaction::Content(_) => return self.say_and_count_error(StandardReply::ChunksBegun),
             Transaction::Envelope(envelope) => envelope,
         };
         if envelope.rcpt_to.len() >= self.config.limits.recipients_max {
             return self.say_standard(StandardReply::TooManyRecipients); // RFC 5321 4.5.3.1.10
         }
         if !rcpt.address.as_str().is_ascii() && !envelope.mail_from.is_smtputf8 {
-            return self.reply_with_error(StandardReply::Utf8NotAnnounced);
+            return self.say_and_count_error(StandardReply::Utf8NotAnnounced);
         }
         self.ask(Question::Rcpt(rcpt.clone()), Event::Rcpt(rcpt));
     }

@@ -17,16 +17,16 @@ const UP_TO_FINISHING: &str = "
     E: finishing
 ";
 
-/// Lock-step dialogue up to and including the given client line.
-fn dialogue_up_to(line: &str) -> String {
-    let end = UP_TO_FINISHING.find(line).unwrap() + line.len();
+/// Lock-step dialogue up to and including the first client line that ends in `line_end`: `net>` means the RCPT line.
+fn dialogue_up_to(line_end: &str) -> String {
+    let end = UP_TO_FINISHING.find(line_end).unwrap() + line_end.len();
     format!("{}{}\n", opening_dialogue(""), &UP_TO_FINISHING[..end])
 }
 
 #[test]
 fn quit_closes_the_session_with_or_without_a_reply() {
-    for answer in ["S: 221 bye", "S: 421 bye", "> drop", "> timeout"] {
-        let dialogue = format!("{}> quit\nC: QUIT\n{answer}\nE: closed: quit", opening_dialogue(""));
+    for reaction in ["S: 221 bye", "S: 421 bye", "> drop", "> timeout"] {
+        let dialogue = format!("{}> quit\nC: QUIT\n{reaction}\nE: closed: quit", opening_dialogue(""));
         play(config(), &dialogue);
     }
 }
@@ -140,7 +140,7 @@ fn refusal_in_the_middle_of_the_body_is_kept_and_no_dot_follows() {
     session.feed(b"552 5.3.4 too big\r\n");
     let result = take_outcome(&mut session);
     assert!(matches!(&result.verdict, Verdict::Refused(reply) if reply.code == 552), "{result:?}");
-    assert_eq!((result.phase, result.after_final), (Phase::Body, false));
+    assert_eq!((result.phase, result.after_last_byte), (Phase::Body, false));
     assert_eq!(session.phase(), Phase::Closed);
     assert_eq!(session.fill_output(&mut out, 10_000), 0);
 }

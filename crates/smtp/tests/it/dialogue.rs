@@ -1,8 +1,9 @@
 //! Plays a dialogue against a client session and compares every line of it.
 //!
-//! `S:` is a line of the server. Up to the next `S:` or `>`, `C:` lines list everything that the client sends then, and
-//! `E:` lines all events of its session. `>` is an action of the driver. `--` only ends a step; a comment may follow
-//! it. In an outcome, `after the end` means that the last byte of the message had been handed out.
+//! A step begins with one or more `S:` lines (of the server) or one `>` action (of the driver). The complete reaction
+//! follows: `C:` lines are all that the client sends, `E:` lines all events of its session. `--` ends a step without
+//! beginning another; a comment may follow it. In an outcome, `after the end` means that the last byte of the message
+//! had been handed out.
 
 use bytes::Bytes;
 use postroad_model::{DomainName, EmailAddress};
@@ -142,7 +143,7 @@ pub(crate) fn describe(event: &Event) -> String {
         Event::StartTls => "start tls".to_owned(),
         Event::Ready => "ready".to_owned(),
         Event::Finishing => "finishing".to_owned(),
-        Event::Outcome(Outcome { verdict, phase, after_final }) => {
+        Event::Outcome(Outcome { verdict, phase, after_last_byte }) => {
             let verdict = match verdict {
                 Verdict::Accepted(reply) => format!("accepted: {reply}"),
                 Verdict::Refused(reply) => format!("refused: {reply}"),
@@ -150,7 +151,7 @@ pub(crate) fn describe(event: &Event) -> String {
                 Verdict::Utf8NotOffered => "no SMTPUTF8".to_owned(),
                 Verdict::Interrupted => "interrupted".to_owned(),
             };
-            format!("{verdict} ({phase}{})", if *after_final { ", after the end" } else { "" })
+            format!("{verdict} ({phase}{})", if *after_last_byte { ", after the end" } else { "" })
         }
         Event::Closed(closed) => match closed {
             Closed::Quit => "closed: quit".to_owned(),

@@ -167,7 +167,7 @@ async fn message_is_a_possible_duplicate_only_if_the_connection_is_lost_after_it
         let report = deliver(&peer, config(), &["hi|"]).await;
         assert!(report.outcomes[0].is_possible_duplicate(), "{:?}", report.outcomes);
         assert_eq!(report.outcomes[0].phase, Phase::Final);
-        assert_eq!(peer.messages()[0].answer, None);
+        assert_eq!(peer.messages()[0].reply, None);
     }
     let peer = SmtpPeer::start(Script::new().on(Stage::Data, Answer::hang_up()));
     let report = deliver(&peer, config(), &["hi|"]).await;
@@ -189,7 +189,7 @@ async fn message_received_before_a_break_is_accepted_or_a_possible_duplicate() {
                     let outcome = &report.outcomes[0];
                     let is_accepted = matches!(outcome.verdict, Verdict::Accepted(_));
                     assert!(is_accepted || outcome.is_possible_duplicate(), "{bytes}: {outcome:?}");
-                    assert!(received.answer.is_some() || !is_accepted, "{bytes}: {outcome:?}");
+                    assert!(received.reply.is_some() || !is_accepted, "{bytes}: {outcome:?}");
                 }
                 assert!(report.outcomes.len() <= 1);
             }
@@ -204,7 +204,7 @@ async fn refusal_in_the_middle_of_a_large_message_is_its_outcome() {
     let peer = SmtpPeer::start(Script::new().on(Stage::Data, refusal));
     let report = deliver(&peer, config(), &[&text]).await;
     assert_eq!(codes(&report), [552], "{}", report.transcript);
-    assert!(!report.outcomes[0].after_final);
+    assert!(!report.outcomes[0].after_last_byte);
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use crate::events::NewEvent;
 
 const HOUR_MICROS: i64 = 3_600_000_000;
 
-/// Events for the thresholds of an hourly limit that are crossed when the count of an hour (number of hours since 1970)
-/// grows from `before` to `after`.
+/// Events for the thresholds of an hourly limit that are crossed when the count of `hour` (in hours since 1970) grows
+/// from `before` to `after`.
 pub(crate) fn threshold_events(limit: u32, hour: i64, before: i64, after: i64) -> Vec<NewEvent> {
     let event = |kind| {
         let hour = Timestamp::from_micros(hour * HOUR_MICROS).to_rfc3339();

@@ -43,8 +43,8 @@ impl Store {
     }
 
     /// Accepts sends of one server in one transaction: all of them, or none. The idempotency key of the first send
-    /// applies to all. Batches are written one after the other, so that another server's send waits
-    /// for at most one batch.
+    /// applies to all. Batches are written one after the other, so that another server's send waits for at most one
+    /// batch.
     pub async fn accept_batch(&self, sends: Vec<NewSend>) -> Result<Accepted> {
         let Some(server_id) = sends.first().map(|send| send.info.server_id) else {
             return Err(StoreError::Internal("the batch has no sends".into()));

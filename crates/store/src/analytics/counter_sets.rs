@@ -104,8 +104,8 @@ fn with_code(breakdown: Breakdown, set: &Dimensions) -> Vec<Value> {
     [json!(breakdown.code())].into_iter().chain(set.values()).collect()
 }
 
-/// SQL statements with the columns of the dimensions. Each set is passed as a JSON array: code of the breakdown, values
-/// of the dimensions, and the set's number if the set is inserted.
+/// SQL statements with the columns of the dimensions. Each set is passed as a JSON array: code of the breakdown (column
+/// `shape`), values of the dimensions, and the set's number if the set is inserted.
 struct Texts {
     find: String,
     touch: String,

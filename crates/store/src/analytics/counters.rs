@@ -120,7 +120,7 @@ pub(crate) async fn add(
     } else {
         write_counters(sql, server_id, additions).await?;
     }
-    sql.change(
+    sql.execute_one(
         "UPDATE counter_marks SET xact = $2, event_id = $3 WHERE server_id = $1",
         &[server_id.0.into(), to.xact.into(), to.id.into()],
     )

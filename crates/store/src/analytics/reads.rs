@@ -98,7 +98,7 @@ fn counter_row(mut row: Row) -> Result<CounterRow, StoreError> {
     Ok(CounterRow { dimensions: row.int(0)?, at: row.int(1)?, sums })
 }
 
-/// Counters of one breakdown in these ranges; at most `limit` rows, in no particular order.
+/// Counters of one breakdown (column `shape`) in these ranges; at most `limit` rows, in no particular order.
 pub(crate) async fn list_counters(
     sql: &Sql<'_>,
     server_id: ServerId,

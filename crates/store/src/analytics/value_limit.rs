@@ -52,7 +52,7 @@ static TEXTS: LazyLock<Vec<Texts>> = LazyLock::new(|| Dimensions::LIMITED.iter()
 
 impl Texts {
     fn of(limited: &LimitedDimension) -> Self {
-        // In a set of this breakdown all other dimensions are empty.
+        // In a set of this breakdown (column `shape`) all other dimensions are empty.
         let known = |wanted: &str, value: &str| {
             let equal = each_column(|_, column| match column {
                 column if column.name == limited.column => format!(" AND d.{} = {value}", column.name),

@@ -49,7 +49,7 @@ async fn lock(sql: &Sql<'_>, subject: &AuditSubject) -> Result<(), StoreError> {
 }
 
 /// Records a change that the subject's row does not show; `changed` describes it.
-pub(crate) async fn describe(
+pub(crate) async fn record_described(
     sql: &Sql<'_>,
     audit: &Audit,
     changed: serde_json::Map<String, serde_json::Value>,
@@ -112,6 +112,9 @@ async fn append(
         ],
     )
     .await?;
-    sql.change("UPDATE audit_heads SET hash = $2 WHERE account_id = $1", &[account_id.0.into(), hash.into()])
-        .await
+    sql.execute_one(
+        "UPDATE audit_heads SET hash = $2 WHERE account_id = $1",
+        &[account_id.0.into(), hash.into()],
+    )
+    .await
 }

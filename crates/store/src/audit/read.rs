@@ -122,12 +122,12 @@ impl Store {
         let entries = self.read(move |sql| Box::pin(read_chain(sql, account_id, after))).await?;
         let may_have_more = entries.len() as i64 == VERIFY_PAGE_ENTRIES;
         let is_up_to_head = |entry: &ChainEntry| entry.0.seq <= head_seq;
-        for (entry, before, after, hash) in entries.into_iter().take_while(is_up_to_head) {
-            let expected = chain::hash(&previous, &entry, before.as_deref(), after.as_deref());
-            if entry.seq != seq + 1 || expected != hash {
+        for (entry, before_json, after_json, stored_hash) in entries.into_iter().take_while(is_up_to_head) {
+            let expected = chain::hash(&previous, &entry, before_json.as_deref(), after_json.as_deref());
+            if entry.seq != seq + 1 || expected != stored_hash {
                 return Ok(AuditVerdict::new(account_id, seq, &previous, Some(seq + 1)));
             }
-            (seq, previous) = (entry.seq, hash);
+            (seq, previous) = (entry.seq, stored_hash);
         }
         let broken_at = if seq >= head_seq {
             (previous != head_hash).then_some(seq)

@@ -41,11 +41,11 @@ pub(crate) async fn find_page(
     after: RowKey,
     rows: i64,
 ) -> Result<(Page, bool), StoreError> {
-    let last = "SELECT server_id, webhook_id, event_id FROM webhook_queue
+    let text = "SELECT server_id, webhook_id, event_id FROM webhook_queue
         WHERE (server_id, webhook_id, event_id) > ($1, $2, $3)
         ORDER BY server_id, webhook_id, event_id LIMIT 1 OFFSET $4";
     let params = [after[0].into(), after[1].into(), after[2].into(), (rows - 1).into()];
-    let last = match sql.query_opt(last, &params).await? {
+    let last = match sql.query_opt(text, &params).await? {
         Some(row) => [row.int(0)?, row.int(1)?, row.int(2)?],
         None => END,
     };

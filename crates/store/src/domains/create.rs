@@ -21,7 +21,7 @@ pub struct NewDomain {
     /// Results for the domain's DNS records that are already known: a JSON array.
     pub records: String,
     /// Maximum number of domains that the owner may have, including this one.
-    pub owner_max: usize,
+    pub per_owner_max: usize,
 }
 
 /// An owner's domains, read before another is added.
@@ -57,9 +57,9 @@ impl Store {
 async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
     let (account_id, server_id) = account_of(sql, new.owner).await?;
     lock_owner(sql, account_id, server_id).await?;
-    let owner_max = new.owner_max as i64;
-    let owned = read_owned(sql, new.owner, new.name.clone(), owner_max).await?;
-    if owned.count >= new.owner_max && !owned.has_name {
+    let count_max = new.per_owner_max as i64;
+    let owned = read_owned(sql, new.owner, new.name.clone(), count_max).await?;
+    if owned.count >= new.per_owner_max && !owned.has_name {
         return Err(StoreError::LimitReached);
     }
     if !owned.has_name {

@@ -113,7 +113,7 @@ fn read(row: &Row) -> Result<Domain, StoreError> {
     let name = row.text(5)?;
     let verified_by = match row.text_opt(6)? {
         None => None,
-        Some(_) => Some(row.name(6, VerifiedBy::parse)?),
+        Some(_) => Some(row.parsed(6, VerifiedBy::parse)?),
     };
     Ok(Domain {
         id: DomainId(row.int(0)?),

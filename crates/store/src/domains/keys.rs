@@ -31,7 +31,7 @@ async fn rotate(
     next_check_at: Timestamp,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    sql.change(
+    sql.execute_one(
         "UPDATE domains SET updated_at = $2, next_check_at = $3 WHERE id = $1",
         &[domain_id.0.into(), now.into(), next_check_at.into()],
     )
@@ -89,9 +89,9 @@ pub(super) async fn list(
         let key = DomainKey {
             id: DomainKeyId(row.int(1)?),
             selector: row.text(2)?,
-            algorithm: row.name(3, KeyAlgorithm::parse)?,
+            algorithm: row.parsed(3, KeyAlgorithm::parse)?,
             public_spki: row.take_blob(4)?,
-            state: row.name(5, KeyState::parse)?,
+            state: row.parsed(5, KeyState::parse)?,
             state_since: row.time(6)?,
             fails_since: row.time_opt(7)?,
             created_at: row.time(8)?,

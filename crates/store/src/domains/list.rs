@@ -50,7 +50,8 @@ impl Store {
     }
 }
 
-/// SQL text of a page of domains; `$by` is the condition that uses an index.
+/// SQL text of a page of domains; `$by` is the condition that uses an index. All texts have the same parameters, so a
+/// scope without an owner compares `$1` with 0.
 macro_rules! page_text {
     ($by:expr) => {
         concat!(

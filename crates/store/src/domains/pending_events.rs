@@ -98,7 +98,7 @@ pub(super) async fn write(
     let left = (!left.is_empty()).then(|| json!(left).to_string());
     if left != stored {
         let params = [domain.id.0.into(), left.into()];
-        sql.change("UPDATE domains SET untold = $2 WHERE id = $1", &params).await?;
+        sql.execute_one("UPDATE domains SET untold = $2 WHERE id = $1", &params).await?;
     }
     Ok(budget)
 }

@@ -45,10 +45,10 @@ impl Store {
         let recorded = if self.ids().is_err() {
             self.write(move |sql| Box::pin(record(sql, None, check, now))).await?
         } else {
-            let record = self.write_with_ids(move |sql, ids| {
+            let recording = self.write_with_ids(move |sql, ids| {
                 Box::pin(async move { record(sql, Some(&ids), check, now).await })
             });
-            record.await?
+            recording.await?
         };
         if recorded.affects_sending {
             self.notify_change();
@@ -94,7 +94,7 @@ async fn record(
     let is_changed = domain.updated_at > check.begun_at;
     let next_check_at =
         if is_changed { check.next_check_at.min(domain.next_check_at) } else { check.next_check_at };
-    sql.change(
+    sql.execute_one(
         "UPDATE domains SET verified_by = $2, verified_at = $3, good_since = $4, failing_since = $5, checked_at = $6,
                 next_check_at = $7, records = $8, return_path_since = $9, return_path_fails_since = $10,
                 return_path_fails = $11, track_host_since = $12, track_host_fails_since = $13, track_host_fails = $14,

@@ -126,7 +126,7 @@ async fn list_known(sql: &Sql<'_>, names: Vec<DomainName>) -> Result<Vec<DomainN
     };
     let names: Vec<&str> = names.iter().map(DomainName::as_str).collect();
     let rows = sql.query(text, &[to_json(&names).into()]).await?;
-    rows.iter().map(|row| row.name(0, |text| DomainName::parse(text).ok())).collect()
+    rows.iter().map(|row| row.parsed(0, |text| DomainName::parse(text).ok())).collect()
 }
 
 async fn add(sql: &Sql<'_>, reports: Vec<DomainReport>, now: Timestamp) -> Result<u64> {
@@ -192,7 +192,7 @@ async fn sum_up(sql: &Sql<'_>, domain: Option<String>) -> Result<Vec<DomainRepor
         .map(|row| {
             Ok(DomainReportSum {
                 domain: row.text(0)?,
-                kind: row.name(1, ReportKind::parse)?,
+                kind: row.parsed(1, ReportKind::parse)?,
                 reports: row.int(2)? as u64,
                 total: row.int(3)? as u64,
                 passed: row.int(4)? as u64,
@@ -250,7 +250,7 @@ async fn list_between(
 fn read(row: &Row, domain: &DomainName) -> Result<DomainReport> {
     Ok(DomainReport {
         domain: domain.clone(),
-        kind: row.name(0, ReportKind::parse)?,
+        kind: row.parsed(0, ReportKind::parse)?,
         organisation: row.text(1)?,
         report_id: row.text(2)?,
         begin: row.time(3)?,

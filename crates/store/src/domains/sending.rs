@@ -127,7 +127,7 @@ async fn find_delivery(
         Ok(SigningKey {
             id: DomainKeyId(row.int(0)?),
             selector: row.text(1)?,
-            algorithm: row.name(2, KeyAlgorithm::parse)?,
+            algorithm: row.parsed(2, KeyAlgorithm::parse)?,
             private_pkcs8: row.take_blob(3)?,
         })
     };

@@ -62,7 +62,7 @@ async fn set_tracking(
 ) -> Result<(), StoreError> {
     keep_hosts(sql, id, links_until, now).await?;
     increment_hosts_version(sql).await?;
-    sql.change(
+    sql.execute_one(
         "UPDATE domains SET track_opens = $2, track_clicks = $3, track_host = $4, updated_at = $5 WHERE id = $1",
         &[
             id.0.into(),

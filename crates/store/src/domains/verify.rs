@@ -57,7 +57,7 @@ async fn set_verified(
     if domain.is_verified() && verified.is_none() {
         tracking::keep_hosts(sql, id, links_until, now).await?;
     }
-    sql.change(
+    sql.execute_one(
         "UPDATE domains SET verified_by = $2, verified_at = $3, updated_at = $4 WHERE id = $1",
         &[
             id.0.into(),

@@ -25,7 +25,8 @@ struct MentionColumn {
     postgres: &'static str,
     /// Whether rows belong to a server, which is then `$2`.
     is_by_server: bool,
-    /// Statement that takes the parts of the key, preceded by the server if rows belong to one.
+    /// Statement that takes the parts of the key, preceded by the server if rows belong to one. If the second part is
+    /// always empty, the condition `$3 = ''` only uses up its parameter.
     change: &'static str,
 }
 
@@ -91,11 +92,8 @@ impl Store {
         rules: &CountingRules,
     ) -> Result<()> {
         let key = storable(&address_key(&address)).into_owned();
-        let suppressed_key = key.clone();
         self.write(move |sql| {
-            Box::pin(
-                async move { sql.with_secure_delete(hash_suppression(sql, server_id, suppressed_key)).await },
-            )
+            Box::pin(async move { sql.with_secure_delete(hash_suppression(sql, server_id, key)).await })
         })
         .await?;
         self.last_suppressed.note([server_id], self.clock.now());

@@ -272,7 +272,7 @@ async fn is_any_unfinished(sql: &Sql<'_>, server_id: ServerId, copies: String) -
     };
     let rows = sql.query(text, &[server_id.0.into(), copies.into()]).await?;
     for row in &rows {
-        let status = row.name(0, Status::parse)?;
+        let status = row.parsed(0, Status::parse)?;
         if status == Status::Held || status.is_queued() {
             return Ok(true);
         }

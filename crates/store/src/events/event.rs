@@ -71,7 +71,7 @@ pub(crate) async fn list_of_message(
                 seq: row.int(1)?,
                 at: row.time(3)?,
                 test: row.flag(4)?,
-                kind: row.name(2, EventKind::parse)?,
+                kind: row.parsed(2, EventKind::parse)?,
                 data: row.text(5)?,
             })
         })

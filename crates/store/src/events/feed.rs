@@ -51,6 +51,7 @@ macro_rules! settled {
 
 pub(crate) async fn feed(sql: &Sql<'_>, query: FeedQuery) -> Result<FeedPage, StoreError> {
     let FeedQuery { server_id, after, kinds, message_id, limit } = query;
+    // All four statements get the same parameters; conditions such as `$2 = $2` use up those that one does not need.
     let text = match (sql.is_sqlite(), message_id) {
         (true, None) => concat!(
             "SELECT ",

@@ -77,7 +77,7 @@ pub(crate) fn read(row: &Row) -> Result<FeedEvent, StoreError> {
             subject: row.text(12)?,
             tag: row.text_opt(13)?,
             metadata: row.json(14)?,
-            direction: row.name(15, Direction::parse)?,
+            direction: row.parsed(15, Direction::parse)?,
             size: row.int(16)? as u64,
             bounce: row.flag(17)?,
             accepted_at: row.time(18)?,
@@ -90,7 +90,7 @@ pub(crate) fn read(row: &Row) -> Result<FeedEvent, StoreError> {
         seq: row.int(3)?,
         at: row.time(5)?,
         test: row.flag(6)?,
-        kind: row.name(4, EventKind::parse)?,
+        kind: row.parsed(4, EventKind::parse)?,
         data: row.text(7)?,
         message,
     })

@@ -59,7 +59,7 @@ async fn list(sql: &Sql<'_>, query: RecentEventsQuery) -> Result<RecentEvents, S
         .await?;
     let mut ids = Vec::new();
     for row in &scanned {
-        let (kind, at) = (row.name(1, EventKind::parse)?, row.time(2)?);
+        let (kind, at) = (row.parsed(1, EventKind::parse)?, row.time(2)?);
         let is_in_range = since.is_none_or(|since| at >= since) && until.is_none_or(|until| at < until);
         if is_in_range && kinds.contains(kind) {
             ids.push(row.int(0)?);

@@ -84,12 +84,12 @@ async fn open(
     // The requests of the server's former inspector.
     let text = "DELETE FROM inspector_requests WHERE server_id = $1";
     sql.with_secure_delete(sql.execute(text, &[server_id.0.into()])).await?;
-    replace_oldest(sql, server_id, inspectors_max, now).await?;
+    remove_beyond_max(sql, server_id, inspectors_max, now).await?;
     Ok(true)
 }
 
 /// Removes other inspectors until there are at most `inspectors_max`.
-async fn replace_oldest(
+async fn remove_beyond_max(
     sql: &Sql<'_>,
     server_id: ServerId,
     inspectors_max: usize,

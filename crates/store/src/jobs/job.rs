@@ -108,7 +108,7 @@ pub struct MessageJob {
     pub kind: JobKind,
     pub request: String,
     pub state: JobState,
-    /// The job continues with messages before this one.
+    /// The job continues with messages before this one. The lowest values have other meanings (`JobPart`).
     pub position: MessageId,
     pub done: u64,
     /// Messages among the done ones that could not be changed.
@@ -116,6 +116,7 @@ pub struct MessageJob {
     pub total: u64,
     /// Problems of the first failed messages, and of messages to be tried again.
     pub problems: Vec<JobProblem>,
+    /// No node claims the job before this time: the end of its claim or, after a step, the end of its pause.
     pub claimed_until: Timestamp,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -147,9 +148,9 @@ impl MessageJob {
         Ok(Self {
             server_id: ServerId(row.int(0)?),
             id: row.int(1)?,
-            kind: row.name(2, JobKind::parse)?,
+            kind: row.parsed(2, JobKind::parse)?,
             request: row.text(3)?,
-            state: row.name(4, JobState::parse)?,
+            state: row.parsed(4, JobState::parse)?,
             position: MessageId(row.int(5)?),
             done: row.int(6)? as u64,
             failed: row.int(7)? as u64,

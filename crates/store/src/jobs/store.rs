@@ -79,7 +79,7 @@ impl Store {
                 sql.execute(text, &params).await?;
                 if let Some(audit) = audit {
                     let begun = [("job".to_owned(), job.id.into()), ("matched".to_owned(), job.total.into())];
-                    append::describe(sql, &audit, ChangeDescription::from_iter(begun), now).await?;
+                    append::record_described(sql, &audit, ChangeDescription::from_iter(begun), now).await?;
                 }
                 Ok(Some(job))
             })
@@ -108,7 +108,7 @@ impl Store {
         self.fetch_all(text, params, MessageJob::read).await
     }
 
-    /// Running jobs that are in this part and that no node has claimed, oldest first.
+    /// Running jobs in this part that are neither claimed by a node nor in a pause, oldest first.
     pub async fn list_open_jobs(&self, part: JobPart) -> Result<Vec<(ServerId, i64)>> {
         let text = match part {
             JobPart::Messages => {

@@ -150,7 +150,7 @@ pub(crate) async fn list(
                 id: DeliveryId(row.int(0)?),
                 record: NewDelivery {
                     at: row.time(1)?,
-                    status: row.name(2, Status::parse)?,
+                    status: row.parsed(2, Status::parse)?,
                     details: row.text(3)?,
                     output: row.text(4)?,
                     sent_with_ssl: row.flag(5)?,

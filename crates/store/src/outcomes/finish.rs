@@ -61,15 +61,16 @@ pub(crate) async fn finish_waiting(
     if lock_and_check_sending(sql, key).await? {
         return Ok((false, EntryChange::Unchanged));
     }
-    let due_at = "SELECT due_at FROM queue WHERE server_id = $1 AND message_id = $2";
+    let text = "SELECT due_at FROM queue WHERE server_id = $1 AND message_id = $2";
     let (server_id, message_id) = key;
-    let entry = sql.query_opt(due_at, &[server_id.0.into(), message_id.0.into()]).await?;
+    let entry = sql.query_opt(text, &[server_id.0.into(), message_id.0.into()]).await?;
     let due_at = entry.map(|row| row.time(0)).transpose()?;
     let is_same_attempt = due_at.is_some_and(|due_at| outcome.match_attempt(due_at) == AttemptMatch::Same);
     let Some(state) = find(sql, key).await?.filter(|_| is_same_attempt) else {
         return Ok((false, EntryChange::Unchanged));
     };
-    if !change_status(sql, ids, key, &state, &outcome.delivery, &outcome.event, None).await? {
+    let hold_expiry = None;
+    if !change_status(sql, ids, key, &state, &outcome.delivery, &outcome.event, hold_expiry).await? {
         return Ok((false, EntryChange::Unchanged));
     }
     remove_entry(sql, key).await?;

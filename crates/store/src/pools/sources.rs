@@ -258,8 +258,8 @@ fn read_source(row: &Row) -> Result<Source, StoreError> {
     Ok(Source {
         id: SourceId(row.int(0)?),
         pool_id: PoolId(row.int(1)?),
-        address: row.name(2, |text| text.parse::<IpAddr>().ok())?,
-        helo: row.name(3, |text| DomainName::parse(text).ok())?,
+        address: row.parsed(2, |text| text.parse::<IpAddr>().ok())?,
+        helo: row.parsed(3, |text| DomainName::parse(text).ok())?,
         weight: row.int(4)? as u32,
         version: row.int(9)?,
         created_at: row.time(10)?,

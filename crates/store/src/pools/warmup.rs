@@ -64,7 +64,7 @@ pub(crate) async fn set_warmup(
     started_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    sql.change(
+    sql.execute_one(
         "UPDATE sources SET warmup_started_at = $2, warmup_paused_reason = NULL, warmup_paused_at = NULL,
              warmup_days_paused = 0, version = version + 1, updated_at = $3
          WHERE id = $1",
@@ -99,7 +99,7 @@ pub(crate) async fn resume_warmup(sql: &Sql<'_>, id: SourceId, now: Timestamp) -
         return Ok(());
     }
     let days = row.time_opt(1)?.map_or(0, |paused_at| (day_of(now) - day_of(paused_at)).max(0));
-    sql.change(
+    sql.execute_one(
         "UPDATE sources SET warmup_paused_reason = NULL, warmup_paused_at = NULL,
              warmup_days_paused = warmup_days_paused + $2, version = version + 1, updated_at = $3
          WHERE id = $1",

@@ -28,7 +28,7 @@ pub(super) struct AcceptOutcome {
 
 /// Inserts the keys that are not in use, and returns them. Rows are sorted, to avoid deadlocks between nodes. A key can
 /// be used again once it has expired, also if it was erased and only its hash is stored.
-const CLAIM_KEYS: &str =
+const INSERT_KEYS: &str =
     "INSERT INTO idempotency_keys AS known (server_id, key, fingerprint, answer, expires_at)
     SELECT server_id, key, fingerprint, answer, expires_at
         FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::text[], $5::bigint[], $7::text[])
@@ -101,7 +101,7 @@ impl Batch<'_> {
         if self.sends.iter().any(|send| send.idempotency.is_some()) {
             client.batch_execute(BEGIN_WITH_GENERIC_PLANS).await?;
             in_transaction = true;
-            repeated = claim_keys(client, self.sends).await?;
+            repeated = find_or_insert_keys(client, self.sends).await?;
         }
         let mut accepted: Vec<Accepted> = self
             .sends
@@ -241,7 +241,7 @@ impl Drop for CommitGuard<'_> {
 }
 
 /// Writes the batch's idempotency keys; returns the stored answers of keys that were used before.
-async fn claim_keys<'a>(
+async fn find_or_insert_keys<'a>(
     client: &ClientWrapper,
     sends: &'a [NewSend],
 ) -> Result<HashMap<(ServerId, &'a str), StoredAnswer>, StoreError> {
@@ -254,10 +254,10 @@ async fn claim_keys<'a>(
     let answers: Vec<&str> = keyed().map(|(_, key)| key.answer.as_str()).collect();
     let expiries: Vec<i64> = keyed().map(|(_, key)| key.expires_at.as_micros()).collect();
     let now = keyed().map(|(send, _)| send.info.created_at.as_micros()).max().unwrap_or_default();
-    let claim = client.prepare_cached(CLAIM_KEYS).await?;
+    let insert = client.prepare_cached(INSERT_KEYS).await?;
     let params: [&(dyn ToSql + Sync); 7] =
         [&servers, &keys, &fingerprints, &answers, &expiries, &now, &erased];
-    let rows = client.query(&claim, &params).await.map_err(|error| match error.code() {
+    let rows = client.query(&insert, &params).await.map_err(|error| match error.code() {
         // Another transaction is writing one of these keys.
         Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::KeyInUse,
         _ => error.into(),
@@ -265,7 +265,7 @@ async fn claim_keys<'a>(
     if rows.len() == keys.len() {
         return Ok(HashMap::new());
     }
-    let claimed: HashSet<(i64, &str)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let inserted: HashSet<(i64, &str)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     // The isolation level is read committed, so this statement sees the rows of the transaction that the insert waited
     // for.
     let find = client.prepare_cached(FIND_KEYS).await?;
@@ -279,7 +279,7 @@ async fn claim_keys<'a>(
         stored.insert((row.get::<_, i64>(0), row.get::<_, String>(1)), answer);
     }
     let mut repeated = HashMap::new();
-    for (send, key) in keyed().filter(|(send, key)| !claimed.contains(&(send.info.server_id.0, &key.key))) {
+    for (send, key) in keyed().filter(|(send, key)| !inserted.contains(&(send.info.server_id.0, &key.key))) {
         let found = stored.remove(&(send.info.server_id.0, key.key.clone()));
         // The key existed a moment ago. Another node has purged it since, because it has expired by that node's clock.
         let found = found.ok_or(StoreError::KeyInUse)?;

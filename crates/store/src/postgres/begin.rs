@@ -135,7 +135,7 @@ fn read_begun(row: &Row) -> Result<BeginResult, StoreError> {
     let Some(address) = row.get::<_, Option<String>>(23) else { return Ok(BeginResult::Go(Some(message))) };
     let suppression = Suppression {
         address,
-        reason: name(row, 24, SuppressionReason::parse)?,
+        reason: parsed(row, 24, SuppressionReason::parse)?,
         details: row.get(25),
         origin_message_id: row.get::<_, Option<i64>>(26).map(MessageId),
         created_at: Timestamp::from_micros(row.get(27)),
@@ -151,7 +151,7 @@ fn read_message(row: &Row) -> Result<Message, StoreError> {
         id: MessageId(row.get(1)),
         token: MessageToken(row.get(3)),
         rcpt_to: row.get(4),
-        status: name(row, 5, Status::parse)?,
+        status: parsed(row, 5, Status::parse)?,
         hold_expiry: time(6),
         bounce_for_id: row.get(7),
         last_delivery_at: time(8),
@@ -170,7 +170,7 @@ fn read_message(row: &Row) -> Result<Message, StoreError> {
             metadata: json(row, 15)?,
             options,
             size: row.get::<_, i64>(17) as u64,
-            direction: name(row, 18, Direction::parse)?,
+            direction: parsed(row, 18, Direction::parse)?,
             bounce: row.get::<_, i64>(19) != 0,
             received_with_ssl: row.get::<_, i64>(20) != 0,
             test: row.get::<_, i64>(21) != 0,
@@ -179,7 +179,7 @@ fn read_message(row: &Row) -> Result<Message, StoreError> {
     })
 }
 
-fn name<T>(row: &Row, at: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, StoreError> {
+fn parsed<T>(row: &Row, at: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, StoreError> {
     let text: &str = row.get(at);
     parse(text).ok_or_else(|| StoreError::Internal(format!("column {at} holds the unknown name {text:?}")))
 }

@@ -84,7 +84,8 @@ pub(super) fn open_pool(
 }
 
 /// Cancels the statement of a connection that is discarded. PostgreSQL does not notice a closed connection while it
-/// runs a statement: without the cancellation, the statement would keep its locks up to `statement_timeout`.
+/// runs a statement: without the cancellation, the statement would keep its locks up to `statement_timeout`. Contains
+/// the TLS connector, if connections use TLS.
 #[derive(Clone)]
 pub(super) struct Canceller(Option<MakeRustlsConnect>);
 

@@ -17,8 +17,9 @@ use super::{BatchKind, Database, Node, with_timeout};
 use crate::error::{OpenError, StoreError};
 use crate::sql::Sql;
 
-/// Stores the highest id. If this node lost its lease, the statement divides by zero, so that the transaction fails.
-/// It is the last statement, so that a connection that dies earlier does not leave this row locked for the next batch.
+/// Stores the highest id of one `BatchKind` (column `lane`). If this node lost its lease, the statement divides by zero,
+/// so that the transaction fails. It is the last statement, so that a connection that dies earlier does not leave this
+/// row locked for the next batch.
 pub(super) const STORE_LAST_ID: &str = "WITH noted AS (UPDATE node_ids SET last_id = greatest(last_id, $4)
                                        WHERE node = $1 AND lane = $2 AND epoch = $3 RETURNING 1)
                         SELECT 1 / count(*) FROM noted";

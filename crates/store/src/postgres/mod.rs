@@ -163,7 +163,7 @@ impl Engine {
     }
 
     pub(crate) async fn write<T>(&self, operation: SqlOperation<T>) -> Result<T, StoreError> {
-        self.database.transaction(0, operation).await
+        self.database.transaction_of_size(0, operation).await
     }
 
     pub(crate) async fn read<T>(&self, operation: SqlOperation<T>) -> Result<T, StoreError> {
@@ -243,7 +243,7 @@ impl Engine {
         let oldest = created_ids.iter().copied().min().unwrap_or(next_id);
         self.database.partitions.ensure(&self.database.pool, oldest, next_id).await?;
         partitions::ensure_deliveries(&self.database.pool, older_message.0).await?;
-        self.database.transaction(bytes, fence(node, operation)).await
+        self.database.transaction_of_size(bytes, fence(node, operation)).await
     }
 
     /// Drops the weekly partitions of a table that end before this id, except those with rows that a server needs.
@@ -285,7 +285,11 @@ impl Database {
     }
 
     /// Runs an operation in a transaction that sends about this many bytes.
-    async fn transaction<T>(&self, bytes: usize, operation: SqlOperation<T>) -> Result<T, StoreError> {
+    async fn transaction_of_size<T>(
+        &self,
+        bytes: usize,
+        operation: SqlOperation<T>,
+    ) -> Result<T, StoreError> {
         let mut client = self.pool.get().await?;
         let result = with_timeout_for(bytes, async {
             let transaction = client.transaction().await?;

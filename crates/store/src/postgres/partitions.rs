@@ -13,7 +13,7 @@ use crate::retention::OldRows;
 use crate::retention::old_rows::RemovalBound;
 use crate::retention::removal::DroppedWeeks;
 
-/// Number of ids in a week.
+/// Number of ids in a week: 2²¹ for each second (`postroad_model::idgen`).
 pub(super) const IDS_PER_WEEK: i64 = (7 * 24 * 3_600) << 21;
 
 const TABLES: [&str; 7] =

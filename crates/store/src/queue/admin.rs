@@ -167,8 +167,9 @@ pub(crate) async fn cancel(
         Status::Held => (Status::HoldCancelled, "The held message was cancelled"),
         _ => (Status::Cancelled, "The message was cancelled before it was sent"),
     };
-    let delivery = NewDelivery::local(now, status, details);
-    if !change_status(sql, ids, key, &state, &delivery, &cancelled_event(&delivery), None).await? {
+    let (delivery, hold_expiry) = (NewDelivery::local(now, status, details), None);
+    let event = cancelled_event(&delivery);
+    if !change_status(sql, ids, key, &state, &delivery, &event, hold_expiry).await? {
         return Ok((CancelResult::NotWaiting, EntryChange::Unchanged));
     }
     remove_entry(sql, key).await?;

@@ -58,7 +58,7 @@ pub(super) async fn count_and_hold(
             "SELECT a.id, a.hourly_limit, a.daily_limit, a.monthly_limit, s.hourly_limit, s.name, s.mode
                     FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1";
         let Some(server) = sql.query_opt(text, &[server_id.0.into()]).await? else { continue };
-        if server.name(6, ServerMode::parse)? == ServerMode::Development {
+        if server.parsed(6, ServerMode::parse)? == ServerMode::Development {
             let held = entries.iter().filter(|entry| !entry.is_released);
             causes.extend(held.map(|entry| (entry.message_id(), HoldCause::Development)));
         }

@@ -52,8 +52,8 @@ pub(crate) async fn expire_holds(
         let key = (ServerId(row.int(0)?), MessageId(row.int(1)?));
         if let Some(state) = find(sql, key).await?.filter(|state| state.status == Status::Held) {
             let details = "The hold ended without a release";
-            let delivery = NewDelivery::local(now, Status::HoldCancelled, details);
-            change_status(sql, ids, key, &state, &delivery, &cancelled_event(&delivery), None).await?;
+            let (delivery, expiry) = (NewDelivery::local(now, Status::HoldCancelled, details), None);
+            change_status(sql, ids, key, &state, &delivery, &cancelled_event(&delivery), expiry).await?;
         }
     }
     Ok(expired.len() as u64)

@@ -300,10 +300,10 @@ async fn count_server_entries(
 }
 
 pub(crate) async fn stats(sql: &Sql<'_>, now: Timestamp, count_max: i64) -> Result<QueueStats, StoreError> {
-    let counts = "SELECT count(*), coalesce(sum(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), 0), min(due_at)
+    let text = "SELECT count(*), coalesce(sum(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), 0), min(due_at)
                   FROM (SELECT due_at FROM queue LIMIT $2) AS counted";
     let counts =
-        sql.query_opt(counts, &[now.into(), (count_max + 1).into()]).await?.ok_or(StoreError::NotFound)?;
+        sql.query_opt(text, &[now.into(), (count_max + 1).into()]).await?.ok_or(StoreError::NotFound)?;
     let (total, due) = (counts.int(0)?, counts.int(1)?);
     let has_more = total > count_max;
     let (total, due) = (total.min(count_max) as u64, due.min(count_max) as u64);
@@ -332,7 +332,7 @@ pub(crate) fn read(row: &Row) -> Result<QueueEntry, StoreError> {
         server_name: row.text(2)?,
         domain: read_domain(row, 3)?,
         rcpt_to: row.text(4)?,
-        status: row.name(5, Status::parse)?,
+        status: row.parsed(5, Status::parse)?,
         due_at: row.time(6)?,
         expires_at: row.time_opt(7)?,
         attempts: row.int(8)? as u32,
@@ -342,5 +342,5 @@ pub(crate) fn read(row: &Row) -> Result<QueueEntry, StoreError> {
 }
 
 pub(crate) fn read_domain(row: &Row, at: usize) -> Result<DomainName, StoreError> {
-    row.name(at, |text| DomainName::parse(text).ok())
+    row.parsed(at, |text| DomainName::parse(text).ok())
 }

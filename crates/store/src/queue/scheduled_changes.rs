@@ -83,18 +83,18 @@ impl Store {
     }
 
     /// Changes a message that is scheduled, or that is pending and not being sent. Ends a claim on the message. Mail to
-    /// `uncounted_domain` does not count against limits.
+    /// `exempt_domain` does not count against limits.
     pub async fn change_scheduled(
         &self,
         server_id: ServerId,
         id: MessageId,
         change: ScheduleChange,
-        uncounted_domain: DomainName,
+        exempt_domain: DomainName,
     ) -> Result<ScheduleChangeResult> {
         let (now, key) = (self.clock.now(), (server_id, id));
         let operation: SqlOperationWithIds<(ScheduleChangeResult, EntryChange)> =
             Box::new(move |sql, ids| {
-                Box::pin(async move { apply(sql, &ids, key, change, Some(&uncounted_domain), now).await })
+                Box::pin(async move { apply(sql, &ids, key, change, Some(&exempt_domain), now).await })
             });
         let operation = self.with_audit_entry(operation, move |(changed, _)| {
             (*changed == ScheduleChangeResult::Done).then(|| with_send_at(describe_message(id), change))
@@ -208,7 +208,7 @@ impl ScheduledOf {
 
 /// Whether the change applies: the message has a send time, was not tried yet, and does not have the new time already.
 fn is_changeable(row: &Row, change: ScheduleChange, now: Timestamp) -> Result<bool, StoreError> {
-    Ok(match row.name(4, Status::parse)? {
+    Ok(match row.parsed(4, Status::parse)? {
         Status::Scheduled => change != ScheduleChange::MoveTo(row.time(3)?),
         // A message that is due already cannot become due earlier.
         Status::Pending if matches!(change, ScheduleChange::MoveTo(new) if new <= now) => false,
@@ -245,12 +245,14 @@ async fn apply_all(
     Ok(changes)
 }
 
+/// Applies a change to a message. `exempt_domain` matters only if the message is no longer scheduled: a scheduled entry
+/// already says whether it counts.
 async fn apply(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     key: Key,
     change: ScheduleChange,
-    uncounted_domain: Option<&DomainName>,
+    exempt_domain: Option<&DomainName>,
     now: Timestamp,
 ) -> Result<(ScheduleChangeResult, EntryChange), StoreError> {
     const TOO_LATE: (ScheduleChangeResult, EntryChange) =
@@ -265,14 +267,15 @@ async fn apply(
     match change {
         ScheduleChange::Cancel => {
             let details = "The message was cancelled before it was sent";
-            let delivery = NewDelivery::local(now, Status::Cancelled, details);
-            if !change_status(sql, ids, key, &state, &delivery, &cancelled_event(&delivery), None).await? {
+            let (delivery, hold_expiry) = (NewDelivery::local(now, Status::Cancelled, details), None);
+            let event = cancelled_event(&delivery);
+            if !change_status(sql, ids, key, &state, &delivery, &event, hold_expiry).await? {
                 return Ok(TOO_LATE);
             }
             remove_entry(sql, key).await?;
             Ok((ScheduleChangeResult::Done, EntryChange::Gone))
         }
-        ScheduleChange::MoveTo(send_at) => move_to(sql, key, send_at, uncounted_domain, now).await,
+        ScheduleChange::MoveTo(send_at) => move_to(sql, key, send_at, exempt_domain, now).await,
     }
 }
 
@@ -282,7 +285,7 @@ async fn move_to(
     sql: &Sql<'_>,
     key: Key,
     send_at: Timestamp,
-    uncounted_domain: Option<&DomainName>,
+    exempt_domain: Option<&DomainName>,
     now: Timestamp,
 ) -> Result<(ScheduleChangeResult, EntryChange), StoreError> {
     let (ServerId(server_id), MessageId(message_id)) = key;
@@ -299,7 +302,7 @@ async fn move_to(
     }
     let domain = entry.text(2)?;
     let scheduled = match entry.int(1)? {
-        0 if uncounted_domain.is_some_and(|uncounted_domain| uncounted_domain.as_str() == domain) => {
+        0 if exempt_domain.is_some_and(|exempt_domain| exempt_domain.as_str() == domain) => {
             SCHEDULED_UNCOUNTED
         }
         0 => {

@@ -39,8 +39,8 @@ pub(crate) async fn lock_and_check_sending(
         return Ok(false);
     }
     let params = [server_id.0.into(), message_id.0.into()];
-    let entry = "SELECT begun_at FROM queue WHERE server_id = $1 AND message_id = $2 FOR UPDATE";
-    let entry = sql.query_opt(entry, &params).await?;
+    let text = "SELECT begun_at FROM queue WHERE server_id = $1 AND message_id = $2 FOR UPDATE";
+    let entry = sql.query_opt(text, &params).await?;
     sql.query("SELECT id FROM messages WHERE server_id = $1 AND id = $2 FOR UPDATE", &params).await?;
     Ok(entry.is_some_and(|row| !matches!(row.int_opt(0), Ok(None))))
 }
@@ -58,7 +58,7 @@ pub(crate) async fn find(
         )
         .await?;
     row.map(|row| {
-        Ok(MessageState { status: row.name(0, Status::parse)?, last_seq: row.int(1)?, test: row.flag(2)? })
+        Ok(MessageState { status: row.parsed(0, Status::parse)?, last_seq: row.int(1)?, test: row.flag(2)? })
     })
     .transpose()
 }

@@ -39,11 +39,11 @@ impl Store {
     pub(super) async fn remove_old_bodies_of_server(
         &self,
         removal: &mut Removal,
-        server: usize,
+        server_index: usize,
         after: Option<i64>,
     ) -> Result<u64> {
         let Engine::Sqlite { engine, .. } = &*self.engine else { return Ok(0) };
-        let Some(bound) = removal.bounds.get(server).copied() else {
+        let Some(bound) = removal.bounds.get(server_index).copied() else {
             removal.stage = RemovalStage::End;
             return Ok(0);
         };
@@ -53,12 +53,12 @@ impl Store {
         let found = self.read(move |sql| Box::pin(find_bodies_of_server(sql, bound, after, limits))).await?;
         let rows = if found.old.is_empty() { 0 } else { engine.remove_bodies(found.old).await? };
         removal.stage = if found.last.is_some() {
-            RemovalStage::BodiesOfServer { server, after: found.last }
+            RemovalStage::BodiesOfServer { server_index, after: found.last }
         } else {
             // The next removal begins here: only a send whose commit took longer than an hour (`IDS_PER_HOUR`) could
             // have a smaller id.
             starts().insert(bound.server_id, bound.before_id.saturating_sub(bounds::IDS_PER_HOUR));
-            RemovalStage::BodiesOfServer { server: server + 1, after: None }
+            RemovalStage::BodiesOfServer { server_index: server_index + 1, after: None }
         };
         Ok(rows)
     }

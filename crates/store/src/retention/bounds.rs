@@ -6,8 +6,8 @@ use super::old_rows::{OldRows, RemovalBound};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 
-/// Number of ids in one hour. The ids of a send and its messages differ by less, and so do the ids of events that are
-/// counted together: removals keep this distance.
+/// Number of ids in one hour: 2²¹ for each second (`postroad_model::idgen`). The ids of a send and its messages differ
+/// by less, and so do the ids of events that are counted together: removals keep this distance.
 pub(crate) const IDS_PER_HOUR: i64 = 3_600 << 21;
 
 /// The lowest ids of a server that are still needed.

@@ -34,8 +34,8 @@ impl Store {
     }
 }
 
-/// A server with counters of one grain from before a time (seconds since 1970). Each event also counts in the total, so
-/// the totals show whether there are any counters; totals are removed last.
+/// A server with counters of one grain from before a time (seconds since 1970). Each event also counts in the total
+/// (`shape` 0), so the totals show whether there are any counters; totals are removed last.
 pub(crate) async fn find_server_with_counters(
     sql: &Sql<'_>,
     grain: Grain,

@@ -20,15 +20,15 @@ pub(crate) enum RemovalStage {
     Bodies {
         after: i64,
     },
-    /// SQLite: bodies of the server at this index of `Removal::bounds`, found by their sends: those after the send
-    /// `after`; for `None`, those after the end of the last removal.
+    /// SQLite: bodies of one server, given by its index in `Removal::bounds`. They are found by their sends: those
+    /// after the send `after`; for `None`, those after the end of the last removal.
     BodiesOfServer {
-        server: usize,
+        server_index: usize,
         after: Option<i64>,
     },
-    /// Row by row: the server at this index of `Removal::bounds`; rows from `before_id` on stay for every server.
+    /// Rows of one server, given by its index in `Removal::bounds`. Rows from `before_id` on stay for every server.
     Rows {
-        server: usize,
+        server_index: usize,
         before_id: i64,
     },
     End,
@@ -92,9 +92,9 @@ impl Store {
             None => false,
         });
         let stage = if self.is_sqlite() && which == OldRows::Bodies {
-            RemovalStage::BodiesOfServer { server: 0, after: None }
+            RemovalStage::BodiesOfServer { server_index: 0, after: None }
         } else {
-            RemovalStage::Rows { server: 0, before_id: i64::MAX }
+            RemovalStage::Rows { server_index: 0, before_id: i64::MAX }
         };
         Ok(Removal { which, before_id: i64::MAX, bounds, stage })
     }
@@ -105,11 +105,11 @@ impl Store {
         let rows = match removal.stage {
             RemovalStage::Start => self.start_removal(removal).await?,
             RemovalStage::Bodies { after } => self.remove_old_bodies(removal, after).await?,
-            RemovalStage::BodiesOfServer { server, after } => {
-                self.remove_old_bodies_of_server(removal, server, after).await?
+            RemovalStage::BodiesOfServer { server_index, after } => {
+                self.remove_old_bodies_of_server(removal, server_index, after).await?
             }
-            RemovalStage::Rows { server, before_id } => {
-                self.remove_rows_of(removal, server, before_id).await?
+            RemovalStage::Rows { server_index, before_id } => {
+                self.remove_rows_of(removal, server_index, before_id).await?
             }
             RemovalStage::End => 0,
         };
@@ -117,14 +117,14 @@ impl Store {
     }
 
     async fn start_removal(&self, removal: &mut Removal) -> Result<u64> {
-        let all = RemovalStage::Rows { server: 0, before_id: removal.before_id };
+        let all = RemovalStage::Rows { server_index: 0, before_id: removal.before_id };
         match &*self.engine {
             Engine::Sqlite { .. } if removal.which == OldRows::Bodies => {
                 removal.stage = RemovalStage::Bodies { after: 0 };
             }
             Engine::Postgres(engine) if removal.which != OldRows::EventsOfMessages => {
                 let weeks = engine.drop_weeks(removal.which, removal.before_id, &removal.bounds).await?;
-                let rest = |before_id| RemovalStage::Rows { server: 0, before_id };
+                let rest = |before_id| RemovalStage::Rows { server_index: 0, before_id };
                 removal.stage = weeks.needed_until.map_or(RemovalStage::End, rest);
                 return Ok(weeks.dropped);
             }

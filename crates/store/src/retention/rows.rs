@@ -7,21 +7,22 @@ use crate::sql::Sql;
 use crate::{Result, Store};
 
 impl Store {
-    /// Removes some rows. Reads first, because usually there is nothing to remove, and SQLite has only one writer.
+    /// Removes some rows of the first server that has any; servers before `first_index` have none left. Reads first,
+    /// because usually there is nothing to remove, and SQLite has only one writer.
     pub(super) async fn remove_rows_of(
         &self,
         removal: &mut Removal,
-        server: usize,
+        first_index: usize,
         before_id: i64,
     ) -> Result<u64> {
         let which = removal.which;
-        for (server, bound) in removal.bounds.iter().enumerate().skip(server) {
+        for (server_index, bound) in removal.bounds.iter().enumerate().skip(first_index) {
             let bound = RemovalBound { before_id: bound.before_id.min(before_id), ..*bound };
             if self.read(move |sql| Box::pin(has_rows(sql, which, bound))).await? {
                 let rows = self
                     .write(move |sql| Box::pin(remove_rows(sql, which, bound, ROWS_PER_STEP_MAX)))
                     .await?;
-                removal.stage = RemovalStage::Rows { server, before_id };
+                removal.stage = RemovalStage::Rows { server_index, before_id };
                 return Ok(rows);
             }
         }

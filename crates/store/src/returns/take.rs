@@ -107,7 +107,7 @@ async fn lock_message(
     let text = if sql.is_sqlite() { text!("") } else { text!(" FOR UPDATE OF m") };
     let row = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;
     row.map(|row| {
-        Ok(MessageState { status: row.name(0, Status::parse)?, last_seq: row.int(1)?, test: row.flag(2)? })
+        Ok(MessageState { status: row.parsed(0, Status::parse)?, last_seq: row.int(1)?, test: row.flag(2)? })
     })
     .transpose()
 }
@@ -142,11 +142,11 @@ async fn apply_effect(
     let (server_id, about, seq) = (new.info.server_id, new.about, state.last_seq + 1);
     let Some(delivery) = &effect.delivery else {
         let text = "UPDATE messages SET last_seq = $3 WHERE server_id = $1 AND id = $2";
-        sql.change(text, &[server_id.0.into(), about.0.into(), seq.into()]).await?;
+        sql.execute_one(text, &[server_id.0.into(), about.0.into(), seq.into()]).await?;
         append_event_and_suppress(sql, ids, new, effect, state).await?;
         return count_for_source(sql, new, effect, (0, 1)).await;
     };
-    sql.change(
+    sql.execute_one(
         "UPDATE messages SET last_seq = $3, status = $4, last_delivery_at = $5 WHERE server_id = $1 AND id = $2",
         &[
             server_id.0.into(),

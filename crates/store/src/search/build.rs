@@ -82,9 +82,10 @@ impl Store {
         let Some(claim) = self.remove_interrupted_block(claim).await? else {
             return Ok(IndexProgress::Nothing);
         };
+        let no_limit = i64::MAX;
         // Read under the claim: an erasure after this read ends the claim, so that no erased text is indexed.
         let rows = self.read(move |sql| {
-            Box::pin(messages::scan_up(sql, server_id, block.first_id, block.last_id + 1, i64::MAX))
+            Box::pin(messages::scan_up(sql, server_id, block.first_id, block.last_id + 1, no_limit))
         });
         let rows = rows.await?;
         let encoded = tokio::task::spawn_blocking(move || encode(&rows)).await;

@@ -27,8 +27,8 @@ const BLOCKS_PER_STEP: usize = 2_048;
 const STEP_GROWTH_MAX: u128 = 8;
 /// Number of blocks whose lists of ids are read together.
 const ID_LISTS_PER_READ: usize = 16;
-/// With more candidates than this in a block, the messages with the wanted statuses are listed first, and the other
-/// candidates are dropped unread.
+/// With more candidates than this in a block, the messages with the wanted statuses are listed first. If
+/// that list is short enough (`retain_listed`), the other candidates are dropped unread.
 const UNLISTED_CANDIDATES_MAX: usize = 64;
 
 /// A page of the messages that a search found, newest first.
@@ -39,10 +39,10 @@ pub struct SearchPage {
     pub next: Option<MessageId>,
 }
 
-/// Result of one read. The next read continues below `position`.
+/// Result of one read. The next read continues below `before_id`.
 struct Step {
     rows: Vec<SearchRow>,
-    position: i64,
+    before_id: i64,
     /// Whether the read used blocks of the index, rather than scanning messages or listing them by status.
     is_of_blocks: bool,
     /// Whether the read ended before the end of its blocks, because the blocks have many candidates.
@@ -54,7 +54,7 @@ struct Step {
 struct SearchProgress {
     server_id: ServerId,
     /// The search continues with messages before this id.
-    position: i64,
+    before_id: i64,
     /// Maximum number of blocks to examine in one read; a merged block counts as many as its parts.
     blocks_max: usize,
     /// Maximum number of messages to examine in one read that scans messages instead of using the index.
@@ -75,7 +75,7 @@ impl Store {
         time_max: Duration,
     ) -> Result<SearchPage> {
         let finds_late = false;
-        self.search_pages(server_id, filter, before, limit, time_max, finds_late).await
+        self.search_page(server_id, filter, before, limit, time_max, finds_late).await
     }
 
     /// Like `search`, but also finds messages that were stored after their block was written. That costs a read of the
@@ -89,10 +89,10 @@ impl Store {
         time_max: Duration,
     ) -> Result<SearchPage> {
         let finds_late = true;
-        self.search_pages(server_id, filter, before, limit, time_max, finds_late).await
+        self.search_page(server_id, filter, before, limit, time_max, finds_late).await
     }
 
-    async fn search_pages(
+    async fn search_page(
         &self,
         server_id: ServerId,
         filter: &Arc<SearchFilter>,
@@ -103,18 +103,18 @@ impl Store {
     ) -> Result<SearchPage> {
         let plan = Arc::new(Plan::of(filter));
         let begun = Instant::now();
-        let mut position = before.map_or(i64::MAX, |id| id.0).min(plan.end_id);
+        let mut before_id = before.map_or(i64::MAX, |id| id.0).min(plan.end_id);
         let mut rows: Vec<SearchRow> = Vec::new();
         // The first reads are small: usually the newest messages are enough.
         let mut blocks_max = 1;
         let mut scan_max = ROWS_PER_STEP;
         let mut is_first = true;
         let mut frequencies = Frequencies::default();
-        while rows.len() <= limit && position > plan.first_id && (is_first || begun.elapsed() < time_max) {
+        while rows.len() <= limit && before_id > plan.first_id && (is_first || begun.elapsed() < time_max) {
             is_first = false;
             let step_begun = Instant::now();
             let (filter, plan) = (Arc::clone(filter), Arc::clone(&plan));
-            let progress = SearchProgress { server_id, position, blocks_max, scan_max, finds_late };
+            let progress = SearchProgress { server_id, before_id, blocks_max, scan_max, finds_late };
             let read = self.read(move |sql| {
                 Box::pin(async move {
                     let step = read_step(sql, &filter, &plan, progress, &mut frequencies).await?;
@@ -125,7 +125,7 @@ impl Store {
             (step, frequencies) = read.await?;
             let found = step.rows.len();
             rows.extend(step.rows);
-            position = step.position;
+            before_id = step.before_id;
             scan_max = ROWS_PER_SCAN;
             blocks_max = if step.is_cut {
                 // Postings of more blocks would only be read again.
@@ -145,7 +145,7 @@ impl Store {
                 rows.truncate(limit);
                 rows.last().map(|row| MessageId(row.id))
             }
-            None => (position > plan.first_id).then_some(MessageId(position)),
+            None => (before_id > plan.first_id).then_some(MessageId(before_id)),
         };
         let mut items = rows.into_iter().map(SearchRow::into_item).collect::<Result<Vec<SearchItem>>>()?;
         if items.iter().any(|item| item.status == postroad_model::Status::Held) {
@@ -181,7 +181,7 @@ async fn read_step(
     }
     match &plan.listed {
         Some(listed) => {
-            step_by_status(sql, progress.server_id, filter, plan, listed, progress.position).await
+            step_by_status(sql, progress.server_id, filter, plan, listed, progress.before_id).await
         }
         None => step_by_scan(sql, filter, plan.first_id, progress).await,
     }
@@ -194,13 +194,13 @@ async fn step_by_scan(
     first_id: i64,
     progress: SearchProgress,
 ) -> Result<Step> {
-    let SearchProgress { server_id, position, scan_max, .. } = progress;
-    let rows = messages::scan_down(sql, server_id, first_id, position, scan_max as i64).await?;
-    let position = match rows.last() {
+    let SearchProgress { server_id, before_id, scan_max, .. } = progress;
+    let rows = messages::scan_down(sql, server_id, first_id, before_id, scan_max as i64).await?;
+    let before_id = match rows.last() {
         Some(last) if rows.len() == scan_max => last.id,
         _ => first_id,
     };
-    Ok(Step { rows: filter_rows(rows, filter)?, position, is_of_blocks: false, is_cut: false })
+    Ok(Step { rows: filter_rows(rows, filter)?, before_id, is_of_blocks: false, is_cut: false })
 }
 
 async fn step_by_status(
@@ -209,15 +209,15 @@ async fn step_by_status(
     filter: &SearchFilter,
     plan: &Plan,
     listed: &ListedStatuses,
-    position: i64,
+    before_id: i64,
 ) -> Result<Step> {
-    let ids = list_by_status(sql, server_id, listed, plan.first_id, position).await?;
-    let position = match ids.last() {
+    let ids = list_by_status(sql, server_id, listed, plan.first_id, before_id).await?;
+    let before_id = match ids.last() {
         Some(last) if ids.len() == ROWS_PER_STEP => *last,
         _ => plan.first_id,
     };
     let rows = read_newest_first(sql, server_id, &ids).await?;
-    Ok(Step { rows: filter_rows(rows, filter)?, position, is_of_blocks: false, is_cut: false })
+    Ok(Step { rows: filter_rows(rows, filter)?, before_id, is_of_blocks: false, is_cut: false })
 }
 
 /// Ids of messages with one of these statuses, newest first, at most `ROWS_PER_STEP`.
@@ -261,14 +261,14 @@ async fn step_by_tokens(
     progress: SearchProgress,
     frequencies: &mut Frequencies,
 ) -> Result<Step> {
-    let SearchProgress { server_id, position, blocks_max, .. } = progress;
+    let SearchProgress { server_id, before_id, blocks_max, .. } = progress;
     // One more than wanted: a block that is being written is skipped.
-    let listed = blocks::list_before(sql, server_id, position, blocks_max as i64 + 1).await?;
+    let listed = blocks::list_before(sql, server_id, before_id, blocks_max as i64 + 1).await?;
     let written: Vec<Block> = listed.into_iter().filter(|block| block.state != WRITING).collect();
     let Some(newest) = written.first() else {
         return step_by_scan(sql, filter, plan.first_id, progress).await;
     };
-    if newest.last_id < position - 1 {
+    if newest.last_id < before_id - 1 {
         return step_by_scan(sql, filter, plan.first_id.max(newest.last_id + 1), progress).await;
     }
     let mut blocks: Vec<Block> = vec![*newest];
@@ -295,8 +295,8 @@ async fn read_candidates(
     blocks: &[Block],
     found: &HashMap<i64, Vec<u32>>,
 ) -> Result<Step> {
-    let SearchProgress { server_id, position, .. } = progress;
-    let mut step = Step { rows: Vec::new(), position, is_of_blocks: true, is_cut: false };
+    let SearchProgress { server_id, before_id, .. } = progress;
+    let mut step = Step { rows: Vec::new(), before_id, is_of_blocks: true, is_cut: false };
     let mut examined = 0;
     for group in blocks.chunks(ID_LISTS_PER_READ) {
         let with_candidates: Vec<i64> = group
@@ -317,7 +317,7 @@ async fn read_candidates(
             if progress.finds_late && block.state == UNCHECKED {
                 candidates.extend(list_late(sql, server_id, block.first_id, block.last_id).await?);
             }
-            candidates.retain(|id| (plan.first_id..position).contains(id));
+            candidates.retain(|id| (plan.first_id..before_id).contains(id));
             candidates.sort_unstable_by(|a, b| b.cmp(a));
             if candidates.len() > UNLISTED_CANDIDATES_MAX
                 && let Some(listed) = &plan.listed
@@ -330,12 +330,12 @@ async fn read_candidates(
                 examined += chunk.len();
                 if examined >= ROWS_PER_STEP && chunks.peek().is_some() {
                     // The next read continues in the same block.
-                    step.position = chunk[chunk.len() - 1];
+                    step.before_id = chunk[chunk.len() - 1];
                     step.is_cut = true;
                     return Ok(step);
                 }
             }
-            step.position = block.first_id.max(plan.first_id);
+            step.before_id = block.first_id.max(plan.first_id);
             if examined >= ROWS_PER_STEP {
                 step.is_cut = true;
                 return Ok(step);

@@ -44,7 +44,7 @@ impl Store {
     }
 }
 
-/// Ids of the messages in the block's range that the block's id list does not contain.
+/// Ids of the messages in the block's range, without returned mail, that the block's id list does not contain.
 pub(super) async fn list_late(
     sql: &Sql<'_>,
     server_id: ServerId,

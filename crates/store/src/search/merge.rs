@@ -228,6 +228,7 @@ async fn replace_parts(
     sql.execute(text, &params).await?;
     let text = "UPDATE search_blocks SET state = $6, last_id = $3, ids = $4, claimed_until = $5
                 WHERE server_id = $1 AND first_id = $2";
+    // In a merged block, `claimed_until` is the time until which its parts are kept; 0: none are left.
     let kept_until = now.plus(REPLACED_PARTS_RETENTION);
     let (server_id, state) = (server_id.0.into(), blocks::MERGED.into());
     sql.execute(text, &[server_id, first_id.into(), last_id.into(), ids.into(), kept_until.into(), state])
@@ -241,6 +242,7 @@ async fn remove_part(sql: &Sql<'_>, server_id: ServerId, first_id: i64, last_id:
                 WHERE server_id = $1 AND first_id > $2 AND first_id <= $3 AND state = 4 ORDER BY first_id LIMIT 1";
     let part = sql.query_opt(text, &[server_id.0.into(), first_id.into(), last_id.into()]).await?;
     let part = part.map(|row| row.int(0)).transpose()?;
+    // The first part has no row any more: its row became that of the merged block, whose postings have another key.
     if remove::delete_some_postings(sql, server_id, part.unwrap_or(first_id)).await? > 0 {
         return Ok(());
     }

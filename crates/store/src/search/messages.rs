@@ -68,7 +68,7 @@ impl SearchRow {
             id: row.int(0)?,
             token: row.text(1)?,
             rcpt_to: row.text(2)?,
-            status: row.name(3, Status::parse)?,
+            status: row.parsed(3, Status::parse)?,
             message_id: row.text(4)?,
             mail_from: row.text(5)?,
             from_domain: row.text(6)?,

@@ -27,7 +27,7 @@ pub(super) fn decode_positions(mut bytes: &[u8]) -> Result<Vec<u32>> {
     Ok(positions)
 }
 
-/// Encodes ids in any order: messages stored late are at the end.
+/// Encodes ids in the given order, which need not be ascending: messages stored late are at the end.
 pub(super) fn encode_ids(ids: &[i64]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ids.len() * 3);
     let mut last = 0_i64;

@@ -9,6 +9,7 @@ macro_rules! columns {
     };
 }
 
+// Here and below, `bounce_for_id = 0` excludes returned mail.
 macro_rules! scan {
     ($order:literal) => {
         concat!(
@@ -196,8 +197,10 @@ mod tests {
             let steps = statement.query_map(params, |row| row.get::<_, String>(3)).unwrap();
             let plan: Vec<String> = steps.map(|step| step.unwrap()).collect();
             assert!(plan.iter().any(|step| step.contains(index)), "{index} is not in {plan:#?} of {text}");
+            // `json_each` is a virtual table.
             let is_scan = |step: &&String| step.starts_with("SCAN") && !step.contains("VIRTUAL TABLE");
             assert_eq!(plan.iter().find(is_scan), None, "{text}");
+            // Only the holds of several messages have to be sorted.
             let is_sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));
             assert!(!is_sorted || text == HOLDS_SQLITE, "{plan:#?}");
         }

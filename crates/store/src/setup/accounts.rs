@@ -194,7 +194,7 @@ async fn update(
     now: Timestamp,
 ) -> Result<UpdateResult<Account>, StoreError> {
     // Locks the row until the transaction ends.
-    sql.change("UPDATE accounts SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
+    sql.execute_one("UPDATE accounts SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
     let account = find(sql, id).await?;
     if if_version.is_some_and(|version| version != account.version) {
         return Ok(UpdateResult::OtherVersion(account.version));
@@ -209,7 +209,7 @@ async fn update(
     }
     let mut params = vec![id.0.into(), name.into(), now.into()];
     params.extend(ceilings.values());
-    sql.change(
+    sql.execute_one(
         "UPDATE accounts SET name = coalesce($2, name), version = version + 1, updated_at = $3,
              hourly_limit = $4, daily_limit = $5, monthly_limit = $6, send_rate = $7, servers_max = $8,
              domains_max = $9, webhooks_max = $10, users_max = $11, retention_bodies = $12, retention_messages = $13
@@ -226,7 +226,7 @@ async fn set_deleted(
     delete_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<Account, StoreError> {
-    sql.change(
+    sql.execute_one(
         "UPDATE accounts SET delete_at = $2, version = version + 1, updated_at = $3
          WHERE id = $1 AND CASE WHEN CAST($2 AS BIGINT) IS NULL THEN delete_at > $3 ELSE delete_at IS NULL END",
         &[id.0.into(), delete_at.into(), now.into()],

@@ -98,7 +98,7 @@ fn exceeded<T: Copy>(change: Change<T>, ceiling: Option<T>, is_above: impl Fn(T,
 /// Reads the five columns from `at` on.
 pub(crate) fn read(row: &Row, at: usize) -> Result<Ceilings, StoreError> {
     let number = |at| Ok::<_, StoreError>(row.int_opt(at)?.map(|number| number as u32));
-    let mode = if row.text_opt(at)?.is_none() { None } else { Some(row.name(at, ServerMode::parse)?) };
+    let mode = if row.text_opt(at)?.is_none() { None } else { Some(row.parsed(at, ServerMode::parse)?) };
     Ok(Ceilings {
         mode,
         send_rate: read_rate(row, at + 1)?,
@@ -114,7 +114,7 @@ pub(crate) fn mode_column(mode: ServerMode) -> Option<&'static str> {
 }
 
 pub(crate) fn read_rate(row: &Row, at: usize) -> Result<Option<SendRate>, StoreError> {
-    if row.text_opt(at)?.is_none() { Ok(None) } else { row.name(at, SendRate::parse).map(Some) }
+    if row.text_opt(at)?.is_none() { Ok(None) } else { row.parsed(at, SendRate::parse).map(Some) }
 }
 
 #[cfg(test)]

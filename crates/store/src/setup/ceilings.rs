@@ -63,8 +63,8 @@ fn effective_value<T: Copy + PartialEq>(
     }
 }
 
-/// Sets ceilings, and lowers the values above them. If `change`, which the caller applies afterwards, would exceed the
-/// new ceilings, sets nothing and returns the exceeded ceilings.
+/// Sets ceilings, and adjusts the server's values to them (`effective_value`). If `change`, which the caller applies
+/// afterwards, would exceed the new ceilings, sets nothing and returns the exceeded ceilings.
 pub(super) async fn apply_ceilings(
     sql: &Sql<'_>,
     server: &Server,
@@ -100,7 +100,7 @@ pub(super) async fn apply_ceilings(
 /// Locks the server until the transaction ends and returns it with its stored values, before the account's ceilings
 /// apply.
 pub(super) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
-    sql.change("UPDATE servers SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
+    sql.execute_one("UPDATE servers SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
     find(sql, id).await
 }
 
@@ -160,7 +160,7 @@ async fn write_ceilings(
     if is_same && new_ceilings == server.ceilings_by_setter {
         return Ok(());
     }
-    sql.change(
+    sql.execute_one(
         text,
         &[
             server.id.0.into(),

@@ -49,7 +49,8 @@ macro_rules! page_text {
 }
 
 /// SQL text and parameters of a page. There is one text for each index: of a server's credentials, an account's, or
-/// all; each by name, revoked, not revoked, or all.
+/// all; each by name, revoked, not revoked, or all. All texts have the same parameters: conditions such as
+/// `CAST($2 AS BIGINT) >= 0` only use up one that is not needed.
 pub(super) fn page_query(
     filter: CredentialFilter,
     after: Option<CredentialId>,

@@ -292,7 +292,7 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
         .await?;
     let Some(mut row) = row else { return Ok(None) };
     Ok(Some(CredentialAccess {
-        mode: row.name(16, ServerMode::parse)?,
+        mode: row.parsed(16, ServerMode::parse)?,
         suspended_reason: row.text_opt(17)?,
         hourly_limit: row.int_opt(18)?.map(|limit| limit as u32),
         tracking: servers::read_tracking(&row, 19)?,
@@ -330,7 +330,7 @@ async fn list_of_addresses(sql: &Sql<'_>) -> Result<Vec<Credential>, StoreError>
 /// Revokes a credential. Its login can then be used for another credential. Revoking twice changes nothing.
 pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> Result<(), StoreError> {
     sql.execute("DELETE FROM logins WHERE credential_id = $1", &[id.0.into()]).await?;
-    sql.change(
+    sql.execute_one(
         "UPDATE credentials SET revoked_at = coalesce(revoked_at, $2),
              version = version + CASE WHEN revoked_at IS NULL THEN 1 ELSE 0 END,
              updated_at = CASE WHEN revoked_at IS NULL THEN $2 ELSE updated_at END
@@ -350,7 +350,7 @@ pub(crate) async fn rotate(
     now: Timestamp,
 ) -> Result<CredentialId, StoreError> {
     let new = create(sql, new, now).await?;
-    sql.change(
+    sql.execute_one(
         "UPDATE credentials SET updated_at = $3, version = version + 1, replaced_by = $4,
          expires_at = CASE WHEN expires_at IS NULL OR expires_at > $2 THEN $2 ELSE expires_at END
          WHERE id = $1 AND revoked_at IS NULL AND replaced_by IS NULL",
@@ -389,7 +389,7 @@ pub(super) fn read(row: &mut Row) -> Result<Credential, StoreError> {
         name: row.text(2)?,
         key_hash: read_hash(row, 3)?,
         secret_hash: read_hash(row, 4)?,
-        scope: row.name(5, Scope::parse)?,
+        scope: row.parsed(5, Scope::parse)?,
         allow: row.json(6)?,
         hold: row.flag(7)?,
         test: row.flag(8)?,

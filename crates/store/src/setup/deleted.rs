@@ -11,6 +11,7 @@ impl Store {
     /// longer be restored. Returns how many servers were found.
     pub async fn end_deleted_servers(&self, limit: usize) -> Result<u64> {
         let params = vec![self.clock.now().into(), (limit as i64).into()];
+        // Servers that an earlier call found have the retention 0, which a customer may have set, too.
         let ended = self
             .execute(
                 "UPDATE servers SET delete_at = coalesce(delete_at, $1), retention_bodies = 0, retention_messages = 0,
@@ -19,7 +20,8 @@ impl Store {
                               WHERE delete_at <= $1 AND coalesce(retention_bodies, 1) + coalesce(retention_messages, 1) > 0
                               UNION
                               SELECT s.id FROM accounts a JOIN servers s ON s.account_id = a.id
-                              WHERE a.delete_at <= $1 AND coalesce(s.retention_bodies, 1) + coalesce(s.retention_messages, 1) > 0
+                              WHERE a.delete_at <= $1 AND (s.delete_at IS NULL
+                                    OR coalesce(s.retention_bodies, 1) + coalesce(s.retention_messages, 1) > 0)
                               LIMIT $2)",
                 params,
             )

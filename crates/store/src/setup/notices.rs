@@ -58,7 +58,7 @@ async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<Serve
     };
     let Some(row) = sql.query_opt(text, &[]).await? else { return Ok(None) };
     let (id, account, at) = (row.int(0)?, row.int(1)?, row.time(4)?);
-    let (kind, data) = (row.name(2, EventKind::parse)?, row.text(3)?);
+    let (kind, data) = (row.parsed(2, EventKind::parse)?, row.text(3)?);
     let servers = sql
         .query(
             "SELECT s.id, s.name, a.name FROM servers s JOIN accounts a ON a.id = s.account_id

@@ -72,7 +72,7 @@ pub(crate) async fn update(
 
 async fn apply(sql: &Sql<'_>, id: ServerId, change: ServerChange, now: Timestamp) -> Result<(), StoreError> {
     let (keeps_rate, keeps_limit) = (change.send_rate.is_keep(), change.hourly_limit.is_keep());
-    sql.change(
+    sql.execute_one(
         "UPDATE servers SET name = coalesce($2, name), mode = coalesce($3, mode),
              send_rate = CASE CAST($4 AS BIGINT) WHEN 1 THEN send_rate ELSE $5 END,
              hourly_limit = CASE CAST($6 AS BIGINT) WHEN 1 THEN hourly_limit ELSE $7 END,

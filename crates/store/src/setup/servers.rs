@@ -135,7 +135,8 @@ macro_rules! servers {
     };
 }
 
-/// SQL text of a page of servers; `$by` is the condition that uses an index.
+/// SQL text of a page of servers; `$by` is the condition that uses an index. All texts have the same parameters, so
+/// each condition uses `$1`.
 macro_rules! page_text {
     ($by:literal) => {
         concat!(
@@ -336,7 +337,7 @@ async fn set_deleted(
     delete_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<Server, StoreError> {
-    sql.change(
+    sql.execute_one(
         "UPDATE servers SET delete_at = $2, version = version + 1, updated_at = $3
          WHERE id = $1 AND CASE WHEN CAST($2 AS BIGINT) IS NULL THEN delete_at > $3 ELSE delete_at IS NULL END",
         &[id.0.into(), delete_at.into(), now.into()],
@@ -358,7 +359,7 @@ fn read_stored(row: &Row) -> Result<Server, StoreError> {
         account_id: AccountId(row.int(1)?),
         account_name: row.text(2)?,
         name: row.text(3)?,
-        mode: row.name(4, ServerMode::parse)?,
+        mode: row.parsed(4, ServerMode::parse)?,
         suspended_reason: row.text_opt(5)?,
         pool_id: row.int_opt(6)?.map(PoolId),
         send_rate: read_rate(row, 7)?,

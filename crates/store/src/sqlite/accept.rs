@@ -45,7 +45,7 @@ pub(super) fn accept(
     let connection = &*connection.lock();
     if let Some(first) = sends.first()
         && let Some(key) = &first.idempotency
-        && let Some(answer) = claim_key(connection, first, key)?
+        && let Some(answer) = find_or_insert_key(connection, first, key)?
     {
         return Ok(WrittenSends { accepted: Accepted::Repeated(answer), queued: Vec::new() });
     }
@@ -211,7 +211,7 @@ fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<
 
 /// Writes the key, or returns the answer that is stored with it. There is only one writer, so nobody else writes the
 /// key between the read and the write.
-fn claim_key(
+fn find_or_insert_key(
     connection: &Connection,
     send: &NewSend,
     key: &Idempotency,

@@ -138,7 +138,7 @@ fn overwrite(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Creates a file and its folder, accessible to the owner only.
+/// Creates an unfinished file (`.part`) and its folder, accessible to the owner only.
 fn create_part(path: &Path) -> io::Result<fs::File> {
     let folder = path.parent().expect("body files are in a folder");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -7,6 +7,7 @@ use postroad_model::{IdGenerator, ServerId, Timestamp};
 
 use super::changes::{AcceptWork, ChangeUnclaimedWork, ChangeWaitingWork, CorrectDueTimesWork, SettleWork};
 use super::claims::Key;
+use super::writer::NO_BYTES;
 use super::{Engine, queue};
 use crate::SqlOperationWithIds;
 use crate::accept::{Accepted, NewSend};
@@ -82,7 +83,7 @@ impl Engine {
         outcomes: Vec<Arc<Outcome>>,
         ids: Arc<IdGenerator>,
     ) -> Result<Vec<bool>, StoreError> {
-        self.writer.run(0, SettleWork::new(outcomes, ids, Arc::clone(&self.claims))).await
+        self.writer.run(NO_BYTES, SettleWork::new(outcomes, ids, Arc::clone(&self.claims))).await
     }
 
     /// Changes a message that is not being sent; otherwise returns `result_if_being_sent`. Ends a claim on the message.
@@ -94,7 +95,7 @@ impl Engine {
         operation: SqlOperationWithIds<(T, EntryChange)>,
     ) -> Result<(T, EntryChange), StoreError> {
         let (claims, work) = (Arc::clone(&self.claims), Some((result_if_being_sent, operation)));
-        self.writer.run(0, ChangeWaitingWork { key, ids, claims, work, is_changing: false }).await
+        self.writer.run(NO_BYTES, ChangeWaitingWork { key, ids, claims, work, is_changing: false }).await
     }
 
     pub(crate) fn is_claimed(&self, key: Key) -> bool {
@@ -112,7 +113,7 @@ impl Engine {
         operation: SqlOperationWithIds<Vec<(Key, EntryChange)>>,
     ) -> Result<Vec<(Key, EntryChange)>, StoreError> {
         let claims = Arc::clone(&self.claims);
-        self.writer.run(0, ChangeUnclaimedWork { ids, claims, operation: Some(operation) }).await
+        self.writer.run(NO_BYTES, ChangeUnclaimedWork { ids, claims, operation: Some(operation) }).await
     }
 
     /// Corrects due times of unclaimed entries; returns how many, and where to continue.
@@ -125,7 +126,7 @@ impl Engine {
     ) -> Result<(usize, Option<QueuePosition>), StoreError> {
         let claims = Arc::clone(&self.claims);
         let work = CorrectDueTimesWork { claims, now, pause_max, after, limit, changed: Vec::new() };
-        self.writer.run(0, work).await
+        self.writer.run(NO_BYTES, work).await
     }
 
     /// Reverts `begin`: the message is not being sent after all, and stays claimed.

@@ -99,7 +99,7 @@ impl Engine {
     }
 
     pub(crate) async fn write<T: Send + 'static>(&self, operation: SqlOperation<T>) -> Result<T, StoreError> {
-        self.writer.run(0, SqlWork::new(operation)).await
+        self.writer.run(writer::NO_BYTES, SqlWork::new(operation)).await
     }
 
     pub(crate) async fn read<T: Send + 'static>(&self, operation: SqlOperation<T>) -> Result<T, StoreError> {

@@ -25,6 +25,9 @@ const QUEUE_LENGTH: usize = 4_096;
 /// Longest wait for room in the queue, before the caller gets `Unavailable`.
 const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 
+/// `bytes` of work that need not count towards the group's maximum size.
+pub(super) const NO_BYTES: usize = 0;
+
 #[derive(Debug)]
 pub(super) struct Writer {
     /// `None` only while `Writer` is being dropped.
@@ -270,7 +273,7 @@ mod tests {
         let runs: Arc<AtomicUsize> = Arc::default();
         let insert = |number, fails| {
             let work = Insert { number, fails, is_slow: number == 0, runs: Arc::clone(&runs) };
-            writer.run(0, work)
+            writer.run(NO_BYTES, work)
         };
         // The first one is slow: the others queue behind it and share one group.
         let results = tokio::join!(insert(0, false), insert(1, false), insert(2, true), insert(3, false));

@@ -123,7 +123,7 @@ pub(crate) async fn find(
 pub(crate) fn read(row: &Row) -> Result<Suppression, StoreError> {
     Ok(Suppression {
         address: row.text(0)?,
-        reason: row.name(1, SuppressionReason::parse)?,
+        reason: row.parsed(1, SuppressionReason::parse)?,
         details: row.text(2)?,
         origin_message_id: row.int_opt(3)?.map(MessageId),
         created_at: row.time(4)?,

@@ -19,7 +19,7 @@ impl Store {
 async fn delete(sql: &Sql<'_>, server_id: ServerId, id: TemplateId) -> Result<(), StoreError> {
     // Locks the row: a template that is being saved with this layout waits, and then finds the layout deleted.
     let text = "UPDATE templates SET alias = NULL WHERE server_id = $1 AND id = $2";
-    sql.change(text, &[server_id.0.into(), id.0.into()]).await?;
+    sql.execute_one(text, &[server_id.0.into(), id.0.into()]).await?;
     let text = "SELECT v.version FROM template_versions v JOIN templates t ON t.server_id = v.server_id AND t.id = v.template_id
                 WHERE v.server_id = $1 AND v.layout_id = $2 AND v.version IN (t.latest, t.published) LIMIT 1";
     if sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?.is_some() {
@@ -28,5 +28,5 @@ async fn delete(sql: &Sql<'_>, server_id: ServerId, id: TemplateId) -> Result<()
     let text = "DELETE FROM template_versions WHERE server_id = $1 AND template_id = $2";
     sql.execute(text, &[server_id.0.into(), id.0.into()]).await?;
     let text = "DELETE FROM templates WHERE server_id = $1 AND id = $2";
-    sql.change(text, &[server_id.0.into(), id.0.into()]).await
+    sql.execute_one(text, &[server_id.0.into(), id.0.into()]).await
 }

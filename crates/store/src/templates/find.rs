@@ -81,7 +81,7 @@ fn read(row: &Row) -> Result<Template, StoreError> {
         server_id: ServerId(row.int(1)?),
         alias: row.text_opt(2)?,
         name: row.text(3)?,
-        kind: row.name(4, TemplateKind::parse)?,
+        kind: row.parsed(4, TemplateKind::parse)?,
         latest: row.int(5)?,
         published: row.int_opt(6)?,
         previous: row.int_opt(7)?,

@@ -33,14 +33,14 @@ async fn publish(
     version: i64,
     now: Timestamp,
 ) -> Result<Template, StoreError> {
-    sql.change(
+    sql.execute_one(
         "UPDATE templates SET previous = CASE WHEN published = $3 THEN previous ELSE published END, published = $3,
                 updated_at = $4
          WHERE server_id = $1 AND id = $2",
         &[server_id.0.into(), id.0.into(), version.into(), now.into()],
     )
     .await?;
-    sql.change(
+    sql.execute_one(
         "UPDATE template_versions SET published_at = $4 WHERE server_id = $1 AND template_id = $2 AND version = $3",
         &[server_id.0.into(), id.0.into(), version.into(), now.into()],
     )

@@ -175,7 +175,7 @@ async fn accept(
         account_id: AccountId(row.int(0)?),
         email: row.text(1)?,
         name,
-        role: row.name(2, UserRole::parse)?,
+        role: row.parsed(2, UserRole::parse)?,
         operator: row.flag(3)?,
         password_hash: Some(password_hash),
     };
@@ -188,7 +188,7 @@ fn read(row: &Row) -> Result<Invitation, StoreError> {
         account_id: AccountId(row.int(1)?),
         account_name: row.text(2)?,
         email: row.text(3)?,
-        role: row.name(4, UserRole::parse)?,
+        role: row.parsed(4, UserRole::parse)?,
         operator: row.flag(5)?,
         created_at: row.time(6)?,
         expires_at: row.time(7)?,

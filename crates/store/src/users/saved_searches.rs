@@ -74,7 +74,8 @@ async fn save(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     // Locks the person, so that searches are saved one after the other.
-    sql.change("UPDATE users SET updated_at = updated_at WHERE id = $1", &[new.user_id.0.into()]).await?;
+    sql.execute_one("UPDATE users SET updated_at = updated_at WHERE id = $1", &[new.user_id.0.into()])
+        .await?;
     let text = "SELECT id FROM saved_searches WHERE user_id = $1 AND server_id = $2 AND query <> $3 LIMIT $4";
     let params =
         [new.user_id.0.into(), new.server_id.0.into(), new.query.as_str().into(), searches_max.into()];

@@ -53,7 +53,7 @@ async fn enable(
     recovery_codes: Vec<KeyHash>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    sql.change(
+    sql.execute_one(
         "UPDATE users SET totp_seed = totp_pending, totp_pending = NULL, totp_step = $2, version = version + 1, updated_at = $3
          WHERE id = $1 AND totp_pending IS NOT NULL",
         &[id.0.into(), step.into(), now.into()],
@@ -68,7 +68,7 @@ async fn enable(
 }
 
 async fn disable(sql: &Sql<'_>, id: UserId, now: Timestamp) -> Result<(), StoreError> {
-    sql.change(
+    sql.execute_one(
         "UPDATE users SET totp_seed = NULL, totp_pending = NULL, version = version + 1, updated_at = $2
          WHERE id = $1 AND totp_seed IS NOT NULL",
         &[id.0.into(), now.into()],

@@ -92,7 +92,7 @@ impl Store {
         self.write_described(move |sql| {
             Box::pin(async move {
                 let text = "DELETE FROM user_sessions WHERE user_id = $1 AND id = $2";
-                sql.change(text, &[user_id.0.into(), id.0.into()]).await?;
+                sql.execute_one(text, &[user_id.0.into(), id.0.into()]).await?;
                 Ok(((), Some(description("session", id.0))))
             })
         })
@@ -138,7 +138,7 @@ fn description(name: &str, value: i64) -> ChangeDescription {
 
 async fn create(sql: &Sql<'_>, new: NewUserSession, now: Timestamp) -> Result<UserSession, StoreError> {
     let id = new.user_id.0;
-    sql.change("UPDATE users SET last_sign_in_at = $2 WHERE id = $1", &[id.into(), now.into()]).await?;
+    sql.execute_one("UPDATE users SET last_sign_in_at = $2 WHERE id = $1", &[id.into(), now.into()]).await?;
     if let Some(address) = &new.address {
         sql.execute(
             "INSERT INTO user_addresses (user_id, address, last_sign_in_at) VALUES ($1, $2, $3)

@@ -143,7 +143,7 @@ async fn take(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let text = "DELETE FROM user_tokens WHERE token_hash = $1 AND kind = $2 AND expires_at > $3";
-    sql.change(text, &[token_hash.0.to_vec().into(), kind.as_str().into(), now.into()]).await
+    sql.execute_one(text, &[token_hash.0.to_vec().into(), kind.as_str().into(), now.into()]).await
 }
 
 async fn create_first(

@@ -183,7 +183,7 @@ fn read(row: &Row) -> Result<User, StoreError> {
         account_name: row.text(2)?,
         email: row.text(3)?,
         name: row.text(4)?,
-        role: row.name(5, UserRole::parse)?,
+        role: row.parsed(5, UserRole::parse)?,
         operator: row.flag(6)?,
         password_hash: row.text_opt(7)?,
         totp_seed: blob(8)?,

@@ -79,7 +79,7 @@ async fn update(
     if is_same {
         return Ok(UserUpdateResult::Done(Box::new(found)));
     }
-    sql.change(
+    sql.execute_one(
         "UPDATE users SET name = coalesce($2, name), role = coalesce($3, role), operator = coalesce($4, operator),
              version = version + 1, updated_at = $5
          WHERE id = $1",
@@ -123,7 +123,7 @@ pub(super) async fn set_password(
     except: Option<UserSessionId>,
     now: Timestamp,
 ) -> Result<User, StoreError> {
-    sql.change(
+    sql.execute_one(
         "UPDATE users SET password_hash = $2, password_changed_at = $3, version = version + 1, updated_at = $3
          WHERE id = $1",
         &[id.0.into(), password_hash.into(), now.into()],
@@ -139,7 +139,7 @@ pub(super) async fn set_password(
 
 /// Reads the person and locks the people of the account against other changes.
 async fn lock(sql: &Sql<'_>, id: UserId) -> Result<User, StoreError> {
-    sql.change(
+    sql.execute_one(
         "UPDATE accounts SET updated_at = updated_at WHERE id = (SELECT account_id FROM users WHERE id = $1)",
         &[id.0.into()],
     )

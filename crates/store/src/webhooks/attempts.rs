@@ -369,7 +369,7 @@ fn read(row: &Row) -> Result<WebhookAttempt, StoreError> {
         attempt: NewWebhookAttempt {
             event_id: EventId(row.int(2)?),
             message_id: MessageId(row.int(3)?),
-            kind: row.name(4, EventKind::parse)?,
+            kind: row.parsed(4, EventKind::parse)?,
             at: row.time(5)?,
             number: row.int(6)? as u32,
             url: row.text(7)?,

@@ -272,7 +272,7 @@ pub(crate) async fn update(
 
 async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) -> Result<(), StoreError> {
     let text = "DELETE FROM webhooks WHERE server_id = $1 AND id = $2";
-    sql.change(text, &[server_id.0.into(), id.0.into()]).await?;
+    sql.execute_one(text, &[server_id.0.into(), id.0.into()]).await?;
     object_counts::adjust_count_of_server(sql, server_id, LimitedObject::Webhooks, -1).await
 }
 
@@ -327,7 +327,7 @@ fn read(row: &Row) -> Result<Webhook, StoreError> {
         server_id: ServerId(row.int(1)?),
         url: row.text(2)?,
         events: EventSet::from_bits(row.int(3)?),
-        format: row.name(4, WebhookFormat::parse)?,
+        format: row.parsed(4, WebhookFormat::parse)?,
         enabled: row.flag(5)?,
         disabled_reason: row.text_opt(6)?,
         secret: WebhookSecret(row.text(7)?),

@@ -111,7 +111,8 @@ macro_rules! is_active {
 /// Due time of the next event of each enabled webhook: an index lookup for each webhook.
 pub(crate) async fn list_due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>, StoreError> {
     let text = if sql.is_sqlite() {
-        // Without `LIMIT -1`, SQLite looks up each due time twice.
+        // Without `LIMIT -1`, SQLite looks up each due time twice. `$1 = $1` uses up the parameter, which only
+        // PostgreSQL needs.
         concat!(
             "SELECT server_id, id, due_at FROM (
                  SELECT w.server_id, w.id, (SELECT q.due_at FROM webhook_queue q WHERE q.server_id = w.server_id

@@ -114,7 +114,7 @@ pub(crate) async fn replay_events(
     };
     let mut events = 0;
     for row in &rows {
-        if !webhook.events.contains(row.name(1, EventKind::parse)?) {
+        if !webhook.events.contains(row.parsed(1, EventKind::parse)?) {
             continue;
         }
         events += 1;

@@ -10,7 +10,7 @@ use postroad_store::{
 };
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, create_server, on_both_engines, simulator};
+use crate::fixture::{Fixture, create_server, on_both_engines, simulator_domain};
 
 on_both_engines!(
     messages_beyond_a_limit_of_the_account_are_held_and_do_not_count,
@@ -148,8 +148,9 @@ async fn a_held_message_is_released_only_within_the_limit(fixture: Fixture) {
     .await;
     let day = AccountLimits { account_id: account, limits: [None, Some(1), None] };
     let ids = fixture.accept(limited_send(&fixture, fixture.server, 2, day)).await;
-    let release =
-        async || fixture.store.retry(fixture.server, ids[1], simulator()).await.expect("the store works");
+    let release = async || {
+        fixture.store.retry(fixture.server, ids[1], simulator_domain()).await.expect("the store works")
+    };
     let full = RetryResult::OverAccountLimit { limit: 1, period: LimitPeriod::Day };
     assert_eq!((release().await, release().await), (full, full));
     assert_eq!(period_counts(&fixture, account).await, [None, Some(1), None]);

@@ -214,6 +214,7 @@ async fn a_filter_that_few_entries_pass_ends_a_page_early(fixture: Fixture) {
                 break;
             }
         }
+        // A page examines at most 5,000 of the 12,000 entries (`SCANNED_ENTRIES_MAX`).
         assert_eq!((pages, &found), (3, &wanted), "{actor}");
         let (mut pages, mut after, mut found) = (0, 0, Vec::new());
         loop {

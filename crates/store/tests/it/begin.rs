@@ -27,20 +27,20 @@ fn begin(server_id: ServerId, message_id: MessageId, due_at: Timestamp) -> Begin
     BeginRequest { server_id, message_id, due_at, needs_message: true }
 }
 
-async fn begin_one(fixture: &Fixture, entry: BeginRequest) -> BeginResult {
-    fixture.store.begin(vec![entry]).await.expect("the store works").remove(0)
+async fn begin_one(fixture: &Fixture, request: BeginRequest) -> BeginResult {
+    fixture.store.begin(vec![request]).await.expect("the store works").remove(0)
 }
 
 async fn claimed_message_is_begun_once(fixture: Fixture) {
     let id = fixture.accept_and_claim().await;
-    let entry = begin(fixture.server, id, fixture.now());
-    assert!(matches!(begin_one(&fixture, entry.clone()).await, BeginResult::Go(Some(_))));
-    assert!(matches!(begin_one(&fixture, entry.clone()).await, BeginResult::Gone), "it was begun before");
+    let request = begin(fixture.server, id, fixture.now());
+    assert!(matches!(begin_one(&fixture, request.clone()).await, BeginResult::Go(Some(_))));
+    assert!(matches!(begin_one(&fixture, request.clone()).await, BeginResult::Gone), "it was begun before");
     fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
-    assert!(matches!(begin_one(&fixture, entry.clone()).await, BeginResult::Gone), "it is not claimed");
+    assert!(matches!(begin_one(&fixture, request.clone()).await, BeginResult::Gone), "it is not claimed");
     fixture.claim_due().await;
     assert!(
-        matches!(begin_one(&fixture, entry).await, BeginResult::Go(Some(_))),
+        matches!(begin_one(&fixture, request).await, BeginResult::Go(Some(_))),
         "it may go again after a new claim"
     );
 }
@@ -141,7 +141,8 @@ async fn fresh_message_is_read_again_if_an_address_was_suppressed_after_the_acce
     let begun = fixture.store.begin(batch).await.expect("the store works");
     assert!(matches!(&begun[0], BeginResult::Suppressed(_, found) if *found == added), "{begun:?}");
     assert!(matches!(begun[1..], [BeginResult::Go(Some(_)), BeginResult::Go(None)]), "{begun:?}");
-    // The recipient of a message that is accepted later is checked when it is accepted, so the message is not read.
+    // The recipient of a message that is accepted after the suppression is checked when it is accepted, so the message
+    // is not read.
     fixture.clock.advance(std::time::Duration::from_secs(30));
     let later = fixture.accept(fixture.send_to(&["dan@example.com"])).await[0];
     fixture.claim_due().await;
@@ -171,10 +172,10 @@ async fn late_suppressions_apply_to_messages_accepted_before(fixture: Fixture) {
     fixture.clock.advance(std::time::Duration::from_mins(5));
     let ids = fixture.accept(fixture.send_to(&["bob@example.com"])).await;
     fixture.claim_due().await;
-    let simulator = DomainName::parse("sim.postroad.test").expect("a domain");
+    let simulator_domain = DomainName::parse("sim.postroad.test").expect("a domain");
     fixture
         .store
-        .record_tracking_events(vec![unsubscribed], simulator)
+        .record_tracking_events(vec![unsubscribed], simulator_domain)
         .await
         .expect("tracking events can be written");
     assert!(matches!(begin_one(&fixture, fresh(ids[0])).await, BeginResult::Suppressed(..)));
@@ -215,9 +216,9 @@ async fn soft_failure_that_keeps_its_claim_is_begun_again(fixture: Fixture) {
 async fn message_of_a_begin_that_timed_out_can_be_released_and_begun_again(fixture: Fixture) {
     for timeout_us in [0, 20, 50, 100, 200, 400, 800, 1_600] {
         let id = fixture.accept_and_claim().await;
-        let entries = vec![begin(fixture.server, id, fixture.now())];
+        let requests = vec![begin(fixture.server, id, fixture.now())];
         let timeout = std::time::Duration::from_micros(timeout_us);
-        let _ = tokio::time::timeout(timeout, fixture.store.begin(entries)).await;
+        let _ = tokio::time::timeout(timeout, fixture.store.begin(requests)).await;
         // Whether it was begun or not, the claim is ours: the message can be released and begun again.
         fixture.store.release_claims(vec![(fixture.server, id)]).await.expect("the store works");
         eventually_within(std::time::Duration::from_secs(5), async || {

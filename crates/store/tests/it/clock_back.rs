@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_model::{EventSet, GateAction, GateScope, Status, Timestamp};
 use postroad_store::{ClaimSkips, InitialState, NewGate, NewSend, Outcome};
 
-use crate::fixture::{EngineFiles, Fixture, on_both_engines, simulator};
+use crate::fixture::{EngineFiles, Fixture, on_both_engines, simulator_domain};
 use crate::webhooks;
 
 on_both_engines!(
@@ -43,7 +43,7 @@ async fn messages_with_due_times_a_day_ahead_are_brought_forward(fixture: Fixtur
     let failed = create_soft_failed(&fixture).await;
     let fresh = fixture.accept(fixture.send_to(&["bob@example.com"])).await[0];
     let retried = create_soft_failed(&fixture).await;
-    fixture.store.retry(fixture.server, retried, simulator()).await.expect("the store works");
+    fixture.store.retry(fixture.server, retried, simulator_domain()).await.expect("the store works");
     let send_at = fixture.in_secs(600);
     let send = fixture.send(fixture.server, &["c@example.com"], InitialState::Scheduled(send_at), b"x");
     let scheduled = fixture.accept(send).await[0];

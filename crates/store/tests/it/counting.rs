@@ -14,7 +14,7 @@ use crate::domains::{
     DOMAINS_V19_POSTGRES, DOMAINS_V19_SQLITE, UNDO_ACCOUNTS, UNDO_BATCHES, UNDO_DELIVERY_POLICY, UNDO_SEARCH,
     undo_setup_changes,
 };
-use crate::fixture::{EngineFiles, Fixture, on_both_engines, simulator};
+use crate::fixture::{EngineFiles, Fixture, on_both_engines, simulator_domain};
 
 on_both_engines!(
     events_are_counted_in_every_grain_and_breakdown,
@@ -64,6 +64,7 @@ pub(crate) async fn count_all_events(fixture: &Fixture) {
     .await;
 }
 
+/// Totals of the server by the start of each span of this grain.
 pub(crate) async fn totals(fixture: &Fixture, grain: Grain) -> BTreeMap<i64, Sums> {
     totals_of(fixture, fixture.server, grain).await
 }
@@ -83,6 +84,7 @@ async fn sets(fixture: &Fixture, breakdown: Breakdown) -> Vec<(i64, Dimensions)>
     sets.expect("the store answers").expect("they are not too many")
 }
 
+/// The totals of all days, added up.
 async fn total(fixture: &Fixture) -> Sums {
     let mut all = Sums::default();
     for sums in totals(fixture, Grain::Day).await.values() {
@@ -166,12 +168,12 @@ async fn events_are_counted_in_every_grain_and_breakdown(fixture: Fixture) {
             all.add(&row.sums.counts);
         }
         assert_eq!(non_zero(&all), expected, "{breakdown:?} {grain:?}");
-        // `find_counters` finds the same rows by key: for one set, in spans with and without counts.
+        // `find_counters` finds the same rows by key: for one set, at times with and without counts.
         let number = sets(&fixture, breakdown).await[0].0;
         listed.retain(|row| row.dimensions == number);
         let (first, length) = (grain.start(started), grain.seconds());
-        let spans: Vec<i64> = (-1..20).map(|step| first + step * length).collect();
-        let found = fixture.store.find_counters(fixture.server, kind, vec![number, 999], spans).await;
+        let starts: Vec<i64> = (-1..20).map(|step| first + step * length).collect();
+        let found = fixture.store.find_counters(fixture.server, kind, vec![number, 999], starts).await;
         let by_time = |rows: Vec<CounterRow>| -> BTreeMap<i64, Vec<(&'static str, u64)>> {
             rows.into_iter().map(|row| (row.at, non_zero(&row.sums.counts))).collect()
         };
@@ -222,7 +224,11 @@ async fn an_event_counts_once_when_several_nodes_count_it(fixture: Fixture) {
 async fn a_message_held_twice_counts_once(fixture: Fixture) {
     let id = accept_and_settle(&fixture, send(&fixture, "a@one.example", |_| {}), &[SUPPRESSED]).await;
     for _ in 0..2 {
-        fixture.store.retry(fixture.server, id, simulator()).await.expect("a held message is released");
+        fixture
+            .store
+            .retry(fixture.server, id, simulator_domain())
+            .await
+            .expect("a held message is released");
         fixture.claim_due().await;
         let held = NewEvent { kind: EventKind::Held, data: r#"{"reason": "suppressed"}"#.into() };
         assert!(fixture.finish(Outcome { event: held, ..fixture.outcome(id, Status::Held) }).await);
@@ -261,7 +267,7 @@ async fn held_messages_are_left_out_of_latencies(fixture: Fixture) {
         .await;
     let held = accept_and_settle(&fixture, send(&fixture, "c@one.example", |_| {}), &[SUPPRESSED]).await;
     fixture.clock.advance(Duration::from_hours(5));
-    fixture.store.retry(fixture.server, held, simulator()).await.expect("a held message is released");
+    fixture.store.retry(fixture.server, held, simulator_domain()).await.expect("a held message is released");
     fixture.claim_due().await;
     let sent = NewEvent { kind: EventKind::Delivered, data: r#"{"attempt": 1, "time": 1.5}"#.into() };
     assert!(fixture.finish(Outcome { event: sent, ..fixture.outcome(held, Status::Sent) }).await);
@@ -349,7 +355,7 @@ async fn tags_beyond_the_limit_are_counted_together(fixture: Fixture) {
     count_all_events(&fixture).await;
     // Further tags, until only one more fits; their counts do not matter here.
     let (server, tag_count) = (fixture.server, LIMITED_VALUES_MAX - 2);
-    let number = match fixture.engine_files {
+    let numbers = match fixture.engine_files {
         EngineFiles::Sqlite(_) => {
             format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {tag_count})")
         }
@@ -358,7 +364,7 @@ async fn tags_beyond_the_limit_are_counted_together(fixture: Fixture) {
     let columns = "server_id, id, shape, domain, tag, provider, template, pool_id, credential_id, last_day";
     fixture
         .execute(&format!(
-            "{number} INSERT INTO counter_dimensions ({columns})
+            "{numbers} INSERT INTO counter_dimensions ({columns})
              SELECT {server}, 50000 + i, 2, '', 'other tag ' || i, '', '', 0, 0, 0 FROM n"
         ))
         .await;

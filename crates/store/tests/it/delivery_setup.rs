@@ -277,7 +277,7 @@ async fn days_of_a_pause_are_added_when_the_warm_up_resumes(fixture: Fixture) {
     let store = &fixture.store;
     let id = create_warming_source(&fixture).await;
     let source = async || store.list_sources().await.expect("the store works").remove(0);
-    for (days, lost) in [(3, 3), (20, 23)] {
+    for (days, days_in_total) in [(3, 3), (20, 23)] {
         fixture.clock.advance(Duration::from_hours(48));
         pause(&fixture, id).await;
         assert_eq!(source().await.warmup_paused_at, Some(fixture.now()));
@@ -287,7 +287,7 @@ async fn days_of_a_pause_are_added_when_the_warm_up_resumes(fixture: Fixture) {
         store.resume_warmup(id).await.expect("it is there");
         let resumed = source().await;
         assert_eq!((resumed.warmup_paused_at, resumed.warmup_paused_reason), (None, None));
-        assert_eq!(resumed.warmup_days_paused, lost);
+        assert_eq!(resumed.warmup_days_paused, days_in_total);
     }
     store.set_source_warmup(id, Some(fixture.now())).await.expect("it is there");
     assert_eq!(source().await.warmup_days_paused, 0, "a new plan begins at its first day");

@@ -225,7 +225,7 @@ async fn events_and_returned_mail_stored_during_an_erasure_are_erased_too(fixtur
     let id = accept(&fixture, "jane.doe@customer.example", b"x").await;
     let cancelled = fixture.store.cancel_if(fixture.server, id, WaitingFor::Anything).await;
     assert!(cancelled.is_ok(), "{cancelled:?}");
-    let mail = returns::mail_of(&fixture, id, "1@customer.example", None, b"Jane is on holiday.\r\n");
+    let mail = returns::mail_with_bytes(&fixture, id, "1@customer.example", None, b"Jane is on holiday.\r\n");
     let returned = mail.id;
     fixture.store.take_return(mail).await.expect("the store works");
     let hide = format!("UPDATE messages SET bounce_for_id = 0 WHERE id = {}", returned.0);

@@ -155,7 +155,7 @@ impl Fixture {
             keys: vec![new_key("pr1", KeyAlgorithm::Rsa)],
             next_check_at: self.now(),
             records: "[]".to_owned(),
-            owner_max: 1_000,
+            per_owner_max: 1_000,
         }
     }
 
@@ -183,7 +183,8 @@ impl Fixture {
         new_send(&self.store, server_id, self.now(), addresses, state, message)
     }
 
-    /// A pending send that becomes due in `seconds`.
+    /// A pending send that becomes due in `seconds`. It is created at that time, because a pending message is due when
+    /// it is created.
     pub(crate) fn send_due_in(&self, server_id: ServerId, seconds: u64) -> NewSend {
         let due_at = self.in_secs(seconds);
         new_send(&self.store, server_id, due_at, &["a@example.com"], InitialState::Pending, b"x")
@@ -332,7 +333,7 @@ pub(crate) fn message_ids(send: &NewSend) -> Vec<MessageId> {
 }
 
 /// The simulator's domain, whose mail does not count against limits.
-pub(crate) fn simulator() -> DomainName {
+pub(crate) fn simulator_domain() -> DomainName {
     DomainName::parse("sim.postroad.test").expect("a domain")
 }
 

@@ -248,8 +248,8 @@ async fn one_key_on_two_nodes_is_one_send() {
 
 async fn begin(store: &Store, fixture: &Fixture, id: MessageId) -> BeginResult {
     let (server_id, due_at) = (fixture.server, fixture.now());
-    let entry = BeginRequest { server_id, message_id: id, due_at, needs_message: false };
-    store.begin(vec![entry]).await.expect("the store works").remove(0)
+    let request = BeginRequest { server_id, message_id: id, due_at, needs_message: false };
+    store.begin(vec![request]).await.expect("the store works").remove(0)
 }
 
 /// A message that a dead node had begun may have been sent: for 15 minutes no node claims it, and then only to record

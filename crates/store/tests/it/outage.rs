@@ -247,8 +247,8 @@ async fn a_statement_that_nobody_waits_for_any_more_is_cancelled_on_postgres() {
     fixture.execute(trigger).await;
     let begin =
         BeginRequest { server_id: fixture.server, message_id, due_at: fixture.now(), needs_message: false };
-    let (store, entry) = (fixture.store.clone(), begin.clone());
-    let beginning = tokio::spawn(async move { store.begin(vec![entry]).await });
+    let (store, request) = (fixture.store.clone(), begin.clone());
+    let beginning = tokio::spawn(async move { store.begin(vec![request]).await });
     until_sleeping(&fixture, 1).await;
     beginning.abort();
     until_sleeping(&fixture, 0).await;

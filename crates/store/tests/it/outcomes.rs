@@ -6,7 +6,7 @@ use std::time::Duration;
 use postroad_model::{MessageId, SourceId, Status, SuppressionReason};
 use postroad_store::{ClaimSkips, NewSuppression, Outcome};
 
-use crate::fixture::{Fixture, on_both_engines, simulator};
+use crate::fixture::{Fixture, on_both_engines, simulator_domain};
 
 on_both_engines!(
     retry_comes_back_with_the_address_of_its_last_attempt,
@@ -51,7 +51,7 @@ async fn outcome_of_an_attempt_that_is_over_leaves_the_next_attempt_alone(fixtur
     let id = fixture.accept_and_claim().await;
     let first = Outcome { claimed_due_at: Some(fixture.now()), ..fixture.outcome(id, Status::Sent) };
     fixture.clock.advance(Duration::from_secs(1));
-    fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works");
+    fixture.store.retry(fixture.server, id, simulator_domain()).await.expect("the store works");
     let claimed = fixture.claim_due().await;
     assert_eq!(claimed.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [id]);
     assert!(!fixture.finish(first).await, "it was claimed for another time");

@@ -12,6 +12,7 @@ use postroad_store::{
 };
 use postroad_testkit::eventually;
 
+use crate::by_operator::set_retention;
 use crate::fixture::{EngineFiles, Fixture, connect, create_server, new_key, on_both_engines, open};
 
 on_both_engines!(
@@ -186,6 +187,8 @@ async fn a_deleted_account_is_removed_and_its_name_is_free(fixture: Fixture) {
     let account = store.create_account("Gone".into()).await.expect("it works").id;
     let server = create_server(store, account, "Live").await;
     fill(&fixture, server, 3).await;
+    // A server whose customer keeps no mail is removed like the others.
+    set_retention(store, server, Some(0), Some(0)).await.expect("it works");
     let person = NewUser {
         account_id: account,
         email: "ann@example.com".into(),

@@ -359,8 +359,9 @@ async fn servers_without_room_are_skipped_until_they_have_some(fixture: Fixture)
     assert!(claim(100, vec![full]).await.is_empty());
     let mut rest: Vec<MessageId> = vec![first[0], new];
     rest.extend(of(full).skip(2));
-    let due = |id: &MessageId| ids.iter().position(|(_, known)| known == id).unwrap_or(1);
-    rest.sort_by_key(|id| (due(id), *id));
+    // Message number 5 is due after 5 seconds; the new one, which is not in `ids`, after one.
+    let due_secs = |id: &MessageId| ids.iter().position(|(_, known)| known == id).unwrap_or(1);
+    rest.sort_by_key(|id| (due_secs(id), *id));
     assert_eq!(claim(100, vec![other]).await, rest, "in their order");
     assert!(claim(100, Vec::new()).await.is_empty());
 }

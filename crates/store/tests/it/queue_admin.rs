@@ -7,7 +7,7 @@ use postroad_store::{
     Backlog, BeginRequest, BeginResult, CancelResult, InitialState, NewSuppression, QueueFilter, RetryResult,
 };
 
-use crate::fixture::{Fixture, on_both_engines, simulator};
+use crate::fixture::{Fixture, on_both_engines, simulator_domain};
 
 on_both_engines!(
     queue_is_listed_in_pages_by_due_time,
@@ -17,7 +17,7 @@ on_both_engines!(
     retried_message_is_due_now,
     retry_ends_the_claim,
     held_message_is_released_into_the_queue,
-    released_message_keeps_its_options,
+    released_message_keeps_its_time_expiry_and_pool,
     message_for_a_suppressed_recipient_is_not_retried,
     cancelled_message_leaves_the_queue,
     claimed_message_that_is_cancelled_cannot_be_begun,
@@ -43,7 +43,7 @@ async fn accept_held(fixture: &Fixture) -> MessageId {
 }
 
 async fn retry(fixture: &Fixture, id: MessageId) -> RetryResult {
-    fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works")
+    fixture.store.retry(fixture.server, id, simulator_domain()).await.expect("the store works")
 }
 
 async fn cancel(fixture: &Fixture, id: MessageId) -> CancelResult {
@@ -52,8 +52,8 @@ async fn cancel(fixture: &Fixture, id: MessageId) -> CancelResult {
 
 async fn begin(fixture: &Fixture, id: MessageId) -> BeginResult {
     let (server_id, due_at) = (fixture.server, fixture.now());
-    let entry = BeginRequest { server_id, message_id: id, due_at, needs_message: false };
-    fixture.store.begin(vec![entry]).await.expect("the store works").remove(0)
+    let request = BeginRequest { server_id, message_id: id, due_at, needs_message: false };
+    fixture.store.begin(vec![request]).await.expect("the store works").remove(0)
 }
 
 async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
@@ -79,17 +79,17 @@ async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
     let page_of = async |filter: QueueFilter, after, limit| {
         fixture.store.list_queue_page(filter, after, limit).await.expect("the store works")
     };
-    let of =
+    let two_of =
         async |server, after| page_of(QueueFilter { server_id: Some(server), domain: None }, after, 2).await;
-    let own = of(fixture.server, None).await;
+    let own = two_of(fixture.server, None).await;
     assert_eq!(
         own.iter().map(|entry| (entry.message_id, entry.claimed)).collect::<Vec<_>>(),
         [(first, true), (second, false)]
     );
     assert_eq!(own[1], page[2]);
-    let own = of(fixture.server, Some((own[1].due_at, own[1].message_id))).await;
+    let own = two_of(fixture.server, Some((own[1].due_at, own[1].message_id))).await;
     assert_eq!(own.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [third]);
-    assert_eq!(of(fixture.other_server, None).await[0].message_id, foreign);
+    assert_eq!(two_of(fixture.other_server, None).await[0].message_id, foreign);
     // Pages of all servers, and of a recipient's domain.
     assert_eq!(page_of(QueueFilter::default(), None, 3).await, page);
     assert_eq!(page_of(QueueFilter::default(), Some((page[2].due_at, page[2].message_id)), 3).await, rest);
@@ -195,7 +195,7 @@ async fn held_message_is_released_into_the_queue(fixture: Fixture) {
     assert_eq!(retry(&fixture, id).await, RetryResult::NotWaiting);
 }
 
-async fn released_message_keeps_its_options(fixture: Fixture) {
+async fn released_message_keeps_its_time_expiry_and_pool(fixture: Fixture) {
     let state = InitialState::Held {
         reason: HoldReason::Development,
         details: "held".into(),

@@ -16,7 +16,9 @@ use tokio_postgres::SimpleQueryMessage;
 use serde_json::json;
 
 use crate::counting::count_all_events;
-use crate::fixture::{EngineFiles, Fixture, connect, message_ids, new_send, on_both_engines, simulator};
+use crate::fixture::{
+    EngineFiles, Fixture, connect, message_ids, new_send, on_both_engines, simulator_domain,
+};
 
 on_both_engines!(after_random_outcomes_the_counters_equal_a_recount);
 
@@ -151,7 +153,7 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
         .filter(|_| random.random_ratio(1, 3))
         .map(|id| {
             let (store, server) = (fixture.store.clone(), fixture.server);
-            tokio::spawn(async move { store.retry(server, id, simulator()).await })
+            tokio::spawn(async move { store.retry(server, id, simulator_domain()).await })
         })
         .collect();
     for released in released {
@@ -281,15 +283,15 @@ impl Recount {
         )
         .await;
         let mut delivered: HashMap<String, (String, String)> = HashMap::new();
-        let mut held_before = None;
+        let mut last_held = None;
         for row in deliveries {
             let message = &messages[&row[0]];
             let name = match row[1].as_str() {
                 "Sent" => "sent",
                 "SoftFail" => "soft_fail",
                 "HardFail" => "hard_fail",
-                "Held" if held_before.as_ref() != Some(&row[0]) => {
-                    held_before = Some(row[0].clone());
+                "Held" if last_held.as_ref() != Some(&row[0]) => {
+                    last_held = Some(row[0].clone());
                     "held"
                 }
                 _ => continue,

@@ -46,7 +46,7 @@ async fn remove(fixture: &Fixture, which: OldRows, before: i64) -> u64 {
     }
 }
 
-/// Removes everything older than `before`, as the retention task does.
+/// Removes all rows with ids below `before`, as the retention task does.
 async fn remove_all(fixture: &Fixture, before: i64) {
     for which in ALL {
         remove(fixture, which, before).await;
@@ -106,7 +106,7 @@ async fn old_messages_are_removed_with_everything_about_them(fixture: Fixture) {
     assert_eq!(sent, 1_202);
 }
 
-/// Rows of a server's messages, by table.
+/// Numbers of a server's sends, messages, deliveries, transcripts and events.
 async fn rows_of(fixture: &Fixture, server: ServerId) -> [i64; 5] {
     let mut rows = [0; 5];
     let tables = ["sends", "messages", "deliveries", "delivery_transcripts", "events"];
@@ -344,6 +344,7 @@ async fn counters_are_removed_by_age(fixture: Fixture) {
     fixture.store.remove_old_day_counts(before).await.expect("the store answers");
     assert_eq!(count("SELECT count(*) FROM counters").await, 12 * 4);
     assert_eq!(count("SELECT count(*) FROM recipient_domains").await, 1);
+    // One set of values for each breakdown except the total.
     assert_eq!(count("SELECT count(*) FROM counter_dimensions").await, 11);
     fixture.clock.advance(5 * WEEK);
     let before = Grain::Day.start(fixture.now());

@@ -37,10 +37,10 @@ async fn send_message(fixture: &Fixture) -> MessageId {
 }
 
 fn mail(fixture: &Fixture, about: MessageId, message_id: &str, effect: Option<ReturnEffect>) -> NewReturn {
-    mail_of(fixture, about, message_id, effect, b"Subject: failed\r\n\r\nNo.\r\n")
+    mail_with_bytes(fixture, about, message_id, effect, b"Subject: failed\r\n\r\nNo.\r\n")
 }
 
-pub(crate) fn mail_of(
+pub(crate) fn mail_with_bytes(
     fixture: &Fixture,
     about: MessageId,
     message_id: &str,
@@ -115,7 +115,7 @@ async fn take(fixture: &Fixture, new: NewReturn) -> ReturnResult {
     fixture.store.take_return(new).await.expect("the store works")
 }
 
-async fn suppressed_for(fixture: &Fixture) -> Option<SuppressionReason> {
+async fn suppression_reason(fixture: &Fixture) -> Option<SuppressionReason> {
     let found = fixture.store.find_suppression(fixture.server, "ann@example.com".into()).await;
     found.expect("the store works").map(|found| found.reason)
 }
@@ -134,7 +134,7 @@ async fn a_sent_message_becomes_bounced_once(fixture: Fixture) {
     assert_eq!((record.status, record.code), (Status::Bounced, Some(550)));
     assert_eq!(record.output, "550 5.1.1 no \u{fffd} such user");
     assert_eq!(record.bounce_class.as_deref(), Some("bad_mailbox"));
-    assert_eq!(suppressed_for(&fixture).await, Some(SuppressionReason::HardBounce));
+    assert_eq!(suppression_reason(&fixture).await, Some(SuppressionReason::HardBounce));
     let stored = fixture.message(stored_id).await;
     assert_eq!(
         (stored.bounce_for_id, stored.send.bounce, stored.send.direction),
@@ -166,7 +166,7 @@ async fn bounce_of_a_message_that_was_not_sent_changes_nothing(fixture: Fixture)
         );
         assert_eq!((fixture.message(id).await.status, fixture.event_kinds(id).await), before);
     }
-    assert_eq!(suppressed_for(&fixture).await, None);
+    assert_eq!(suppression_reason(&fixture).await, None);
 }
 
 async fn complaint_leaves_the_status_and_is_reported_once(fixture: Fixture) {
@@ -178,14 +178,14 @@ async fn complaint_leaves_the_status_and_is_reported_once(fixture: Fixture) {
     assert_eq!(take(&fixture, mail(&fixture, id, "two@mx.example", Some(complaint(id)))).await, STORED_ONLY);
     assert_eq!(fixture.message(id).await.status, Status::Sent);
     assert_eq!(fixture.deliveries(id).await.len(), 1);
-    assert_eq!(suppressed_for(&fixture).await, Some(SuppressionReason::Complaint));
+    assert_eq!(suppression_reason(&fixture).await, Some(SuppressionReason::Complaint));
     assert_eq!(
         take(&fixture, mail(&fixture, id, "three@mx.example", Some(bounce(&fixture, id)))).await,
         STORED_WITH_EFFECT
     );
     let kinds = [EventKind::Accepted, EventKind::Delivered, EventKind::Complained, EventKind::Bounced];
     assert_eq!(fixture.event_kinds(id).await, kinds);
-    assert_eq!(suppressed_for(&fixture).await, Some(SuppressionReason::Complaint), "the older one stays");
+    assert_eq!(suppression_reason(&fixture).await, Some(SuppressionReason::Complaint), "the older one stays");
 }
 
 async fn mail_without_effect_is_stored(fixture: Fixture) {
@@ -232,16 +232,16 @@ async fn large_and_small_mail_is_read_back(fixture: Fixture) {
     let large: Vec<u8> =
         (0..1_500_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     for bytes in [&b"x"[..], &large] {
-        let new = mail_of(&fixture, id, "", None, bytes);
+        let new = mail_with_bytes(&fixture, id, "", None, bytes);
         let stored_id = new.id;
         assert_eq!(take(&fixture, new).await, STORED_ONLY);
         let send = fixture.message(stored_id).await.send;
         let read = fixture.store.read_body(fixture.server, send.id, send.size).await.expect("it is there");
         assert!(read == bytes, "{} bytes became {}", bytes.len(), read.len());
     }
-    let repeated = mail_of(&fixture, id, "same@mx.example", None, &large);
+    let repeated = mail_with_bytes(&fixture, id, "same@mx.example", None, &large);
     assert_eq!(take(&fixture, repeated).await, STORED_ONLY);
-    let repeated = mail_of(&fixture, id, "same@mx.example", None, &large);
+    let repeated = mail_with_bytes(&fixture, id, "same@mx.example", None, &large);
     assert_eq!(take(&fixture, repeated).await, NOT_STORED);
     assert_eq!(fixture.query_int("SELECT count(*) FROM sends").await, 4);
 }

@@ -9,7 +9,7 @@ use postroad_store::{
 };
 
 use crate::by_operator;
-use crate::fixture::{Fixture, on_both_engines, simulator};
+use crate::fixture::{Fixture, on_both_engines, simulator_domain};
 
 on_both_engines!(
     scheduled_message_becomes_pending_when_it_is_due,
@@ -65,7 +65,7 @@ async fn a_message_that_became_due_late_is_uncounted_in_the_hour_that_counted_it
     let counted = "SELECT CAST(coalesce(sum(messages), 0) AS BIGINT) FROM server_hours";
     assert_eq!(fixture.query_int(counted).await, 1);
     let later = ScheduleChange::MoveTo(fixture.in_secs(7_200));
-    let moved = fixture.store.change_scheduled(fixture.server, id, later, simulator()).await;
+    let moved = fixture.store.change_scheduled(fixture.server, id, later, simulator_domain()).await;
     assert_eq!(moved.expect("the store works"), ScheduleChangeResult::Done);
     assert_eq!(fixture.query_int(counted).await, 0);
 }
@@ -78,10 +78,10 @@ async fn a_retried_message_is_uncounted_in_the_hour_in_which_it_was_accepted(fix
     let counted = "SELECT CAST(coalesce(sum(messages), 0) AS BIGINT) FROM server_hours";
     assert_eq!(fixture.query_int(counted).await, 1);
     fixture.clock.advance(Duration::from_hours(1));
-    let retried = fixture.store.retry(fixture.server, id, simulator()).await;
+    let retried = fixture.store.retry(fixture.server, id, simulator_domain()).await;
     assert_eq!(retried.expect("the store works"), RetryResult::Now);
     let later = ScheduleChange::MoveTo(fixture.in_secs(7_200));
-    let moved = fixture.store.change_scheduled(fixture.server, id, later, simulator()).await;
+    let moved = fixture.store.change_scheduled(fixture.server, id, later, simulator_domain()).await;
     assert_eq!(moved.expect("the store works"), ScheduleChangeResult::Done);
     assert_eq!(fixture.query_int(counted).await, 0);
 }
@@ -168,7 +168,7 @@ async fn a_claim_goes_on_after_messages_that_the_hourly_limit_holds(fixture: Fix
 async fn scheduled_message_that_is_retried_is_due_now(fixture: Fixture) {
     let id = fixture.accept(scheduled(&fixture, &["a@example.com"], 3_600)).await[0];
     assert_eq!(
-        fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works"),
+        fixture.store.retry(fixture.server, id, simulator_domain()).await.expect("the store works"),
         RetryResult::Now
     );
     assert_eq!(fixture.claim_due().await.len(), 1);
@@ -184,7 +184,7 @@ async fn released_message_with_a_future_send_at_is_scheduled(fixture: Fixture) {
     let send = fixture.send(fixture.server, &["ann@example.com"], state, b"x");
     let id = fixture.accept(with_send_at(send, fixture.in_secs(600))).await[0];
     assert_eq!(
-        fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works"),
+        fixture.store.retry(fixture.server, id, simulator_domain()).await.expect("the store works"),
         RetryResult::Released
     );
     let message = fixture.message(id).await;
@@ -234,17 +234,17 @@ async fn expired_messages_are_listed_and_finished_whoever_has_claimed_them(fixtu
 async fn begun_message_is_not_expired_until_it_is_unbegun(fixture: Fixture) {
     let id = fixture.accept(expiring(&fixture, 60)).await[0];
     let due_at = fixture.claim_due().await[0].due_at;
-    let entry = || postroad_store::BeginRequest {
+    let request = || postroad_store::BeginRequest {
         server_id: fixture.server,
         message_id: id,
         due_at,
         needs_message: false,
     };
-    fixture.store.begin(vec![entry()]).await.expect("the store works");
+    fixture.store.begin(vec![request()]).await.expect("the store works");
     fixture.clock.advance(Duration::from_mins(1));
     assert!(!finish_waiting(&fixture, id, due_at).await);
     fixture.store.unbegin(fixture.server, id).await.expect("the store works");
-    let begun = fixture.store.begin(vec![entry()]).await.expect("the store works");
+    let begun = fixture.store.begin(vec![request()]).await.expect("the store works");
     assert!(matches!(begun[..], [postroad_store::BeginResult::Go(_)]), "it is still claimed: {begun:?}");
     fixture.store.unbegin(fixture.server, id).await.expect("the store works");
     assert!(finish_waiting(&fixture, id, due_at).await);

@@ -188,19 +188,19 @@ async fn index_all(fixture: &Fixture) -> usize {
     blocks
 }
 
-/// Checks and merges all blocks; returns how many merged blocks were added.
-async fn merge_all(fixture: &Fixture, count: usize) -> usize {
+/// Checks all blocks and merges them, `parts` at a time; returns how many merged blocks were added.
+async fn merge_all(fixture: &Fixture, parts: usize) -> usize {
     fixture.clock.advance(Duration::from_mins(16));
     while fixture.store.check_next_block().await.expect("the store works").is_some() {}
     let mut merged = 0;
-    while merge_next(fixture, count).await == IndexProgress::Added {
+    while merge_next(fixture, parts).await == IndexProgress::Added {
         merged += 1;
     }
     merged
 }
 
-async fn merge_next(fixture: &Fixture, count: usize) -> IndexProgress {
-    fixture.store.merge_next_blocks(fixture.server, count).await.expect("the store works")
+async fn merge_next(fixture: &Fixture, parts: usize) -> IndexProgress {
+    fixture.store.merge_next_blocks(fixture.server, parts).await.expect("the store works")
 }
 
 async fn remove_parts(fixture: &Fixture) {
@@ -466,6 +466,7 @@ async fn a_merge_does_not_bring_back_an_erased_person(fixture: Fixture) {
     assert_eq!(merge_next(&fixture, 2).await, IndexProgress::Added);
     let before = fixture.query_int(tokens).await;
     erase(&fixture, second).await;
+    // Trigrams of the address that no other address has: in the merged block, and in one of its parts.
     let only_hers = "kate.roe@client.".len() as i64 - 2;
     let after = fixture.query_int(tokens).await;
     assert!(before - after >= 2 * only_hers, "{before} tokens, then {after}");

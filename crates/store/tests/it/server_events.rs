@@ -13,7 +13,7 @@ use postroad_store::{
 use serde_json::{Value, json};
 
 use crate::by_operator;
-use crate::fixture::{Fixture, on_both_engines, simulator};
+use crate::fixture::{Fixture, on_both_engines, simulator_domain};
 
 on_both_engines!(
     holds_are_reported_with_their_reason,
@@ -96,7 +96,7 @@ async fn releases_and_expired_holds_are_reported_with_the_new_status(fixture: Fi
         fixture.accept(fixture.send(fixture.server, &["ann@example.com"], state, b"x")).await[0]
     };
     let id = held().await;
-    fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works");
+    fixture.store.retry(fixture.server, id, simulator_domain()).await.expect("the store works");
     assert_eq!(last_event(&fixture, id).await, (EventKind::Released, json!({ "status": "Pending" })));
     fixture.store.cancel(fixture.server, id).await.expect("the store works");
     let expected =

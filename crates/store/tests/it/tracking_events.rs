@@ -24,7 +24,7 @@ on_both_engines!(
     tracking_settings_of_a_server_are_kept,
 );
 
-fn simulator() -> DomainName {
+fn simulator_domain() -> DomainName {
     DomainName::parse("sim.postroad.test").expect("a name")
 }
 
@@ -49,7 +49,7 @@ fn tracking_event(
 async fn record(fixture: &Fixture, tracking_events: Vec<NewTrackingEvent>) {
     fixture
         .store
-        .record_tracking_events(tracking_events, simulator())
+        .record_tracking_events(tracking_events, simulator_domain())
         .await
         .expect("tracking events can be written");
 }
@@ -90,6 +90,7 @@ async fn first_events_of_people_and_bots_are_distinguished(fixture: Fixture) {
     assert_eq!(events[3]["url"], "https://example.com/");
     assert_eq!((&events[3]["token"], &events[3]["ip_address"]), (&"abcdefgh".into(), &"192.0.2.1".into()));
     let marks = fixture.query_int(&format!("SELECT marks FROM messages WHERE id = {}", id.0)).await;
+    // Opened by a person, opened by a bot, clicked by a person (the bits in `tracking.rs`).
     assert_eq!(marks, 1 | 2 | 4);
     let events = fixture.events(id).await;
     assert_eq!(events[2].at, at(5));
@@ -256,8 +257,8 @@ async fn tracking_events_of_many_messages_are_written_together(fixture: Fixture)
     let (one, two): (Vec<NewTrackingEvent>, Vec<NewTrackingEvent>) =
         (tracking_events.clone().collect(), tracking_events.collect());
     let (first, second) = tokio::join!(
-        fixture.store.record_tracking_events(one, simulator()),
-        fixture.store.record_tracking_events(two, simulator())
+        fixture.store.record_tracking_events(one, simulator_domain()),
+        fixture.store.record_tracking_events(two, simulator_domain())
     );
     first.expect("tracking events can be written");
     second.expect("tracking events can be written at once");

@@ -106,8 +106,12 @@ async fn tracking_events_go_to_the_subscribed_webhooks(fixture: Fixture) {
         user_agent: "Reader/1.0".into(),
         is_bot: false,
     });
-    let simulator = DomainName::parse("sim.postroad.test").expect("a name");
-    fixture.store.record_tracking_events(tracking_events.into(), simulator).await.expect("the store works");
+    let simulator_domain = DomainName::parse("sim.postroad.test").expect("a name");
+    fixture
+        .store
+        .record_tracking_events(tracking_events.into(), simulator_domain)
+        .await
+        .expect("the store works");
     let works = claim(&fixture, &clicks).await;
     assert_eq!((kinds(&works), works[0].event.seq), (vec![EventKind::Clicked], 4));
 }

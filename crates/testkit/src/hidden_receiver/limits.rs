@@ -69,7 +69,7 @@ pub struct Greylist {
     pub by_source: bool,
 }
 
-/// Time range in which everything is refused.
+/// Time range after the start in which everything is refused.
 #[derive(Debug, Clone)]
 pub struct BlockedTime {
     pub from: Duration,

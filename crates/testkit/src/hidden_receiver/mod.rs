@@ -72,8 +72,8 @@ impl HiddenReceiver {
 
     /// Opens a connection from this source address; returns its number, or the refusing banner.
     pub fn connect(&mut self, source: i64, now: Timestamp) -> Result<u64, Refusal> {
-        if let Some(block) = self.block(now, RefusedAt::Banner) {
-            return Err(self.refuse(RefusedAt::Banner, block, now));
+        if let Some(reply) = self.block_reply(now, RefusedAt::Banner) {
+            return Err(self.refuse(RefusedAt::Banner, reply, now));
         }
         let is_refused_here = self.limits.connections_refused_at == RefusedAt::Banner;
         if is_refused_here && self.is_beyond_connections(source, self.connections_made + 1) {
@@ -165,12 +165,13 @@ impl HiddenReceiver {
             if self.limits.messages_per_connection.is_some_and(|max| messages_carried >= max) {
                 return Some("421 4.7.0 Too many messages per connection".to_owned());
             }
-            if let Some(reply) = self.block(now, RefusedAt::Banner) {
+            // A block at the banner also refuses messages on connections that were opened before it began.
+            if let Some(reply) = self.block_reply(now, RefusedAt::Banner) {
                 let is_down = reply.is_empty();
                 return Some(if is_down { LOST_CONNECTION_REPLY.to_owned() } else { reply });
             }
         }
-        if let Some(reply) = self.block(now, at) {
+        if let Some(reply) = self.block_reply(now, at) {
             return Some(reply);
         }
         let rate = self.limits.rate.as_ref().filter(|rate| rate.at.of_message() == at);
@@ -210,7 +211,8 @@ impl HiddenReceiver {
         self.rate.entry(source).or_default().has_room(rate.window, per_minute, now)
     }
 
-    fn block(&self, now: Timestamp, at: RefusedAt) -> Option<String> {
+    /// Reply of the block that is in force at this stage and time.
+    fn block_reply(&self, now: Timestamp, at: RefusedAt) -> Option<String> {
         let since_start = now.since(self.start);
         let is_running =
             |block: &&BlockedTime| block.at == at && (block.from..block.to).contains(&since_start);

@@ -48,7 +48,8 @@ impl Database {
 }
 
 impl Database {
-    /// Makes nodes with messages on the wire look as if they had died 16 minutes ago.
+    /// Makes nodes with messages on the wire look as if they had died 16 minutes ago. A negative `begun_at` is the
+    /// negated time at which a node adopted a message of a dead node; that time goes back too.
     pub fn age_busy_nodes(&self) {
         let statements = "UPDATE nodes SET lease_until = 1
                 WHERE node IN (SELECT claimed_node FROM queue WHERE begun_at IS NOT NULL);
@@ -85,7 +86,8 @@ impl Database {
         );
     }
 
-    /// Refuses to store attempts to post to URLs that end with `path`; repeating the statement does not help.
+    /// Refuses to store attempts to post to URLs that end with `path`, with an error that does not pass if the store
+    /// tries again.
     pub fn refuse_webhook_attempts(&self, path: &str) {
         self.execute(&format!(
             "CREATE FUNCTION refuse_webhook_attempts() RETURNS trigger LANGUAGE plpgsql AS

@@ -34,13 +34,13 @@ pub struct ReceivedMessage {
     /// Time of its last byte.
     pub at: Instant,
     /// Reply, once it was written; `None` if the connection broke first, or the script was silent.
-    pub answer: Option<String>,
+    pub reply: Option<String>,
 }
 
 impl ReceivedMessage {
     /// Whether the client could know that the message was accepted.
     pub fn is_acknowledged(&self) -> bool {
-        self.answer.as_deref().is_some_and(|answer| answer.starts_with('2'))
+        self.reply.as_deref().is_some_and(|reply| reply.starts_with('2'))
     }
 }
 
@@ -95,7 +95,7 @@ impl Record {
         &mut self.connections[number as usize - 1]
     }
 
-    /// Records a message; returns its index, for the answer.
+    /// Records a message; returns its index, for the reply.
     pub(super) fn receive(&mut self, message: ReceivedMessage) -> usize {
         self.messages.push(message);
         self.messages.len() - 1

@@ -91,12 +91,12 @@ impl Conversation {
             transfer,
             begun_at: envelope.begun_at,
             at: Instant::now(),
-            answer: None,
+            reply: None,
         };
         let index = self.shared.change_record(|record| record.receive(message));
         let reply = self.answer(Stage::Message, line, "250 2.0.0 taken").await?;
         self.envelope = None;
-        self.shared.change_record(|record| record.messages[index].answer = Some(reply));
+        self.shared.change_record(|record| record.messages[index].reply = Some(reply));
         Ok(())
     }
 }

@@ -22,14 +22,14 @@ fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
     let folder = if name == "xtask" { "xtask/src/".to_owned() } else { format!("crates/{name}/src/") };
     let modules = ModuleTree::read(tree, &folder);
     let graph = modules.imports();
-    cycles(&graph)
+    cyclic_components(&graph)
         .iter()
-        .map(|cycle| {
-            let shortest = shortest_cycle(&graph, cycle);
+        .map(|component| {
+            let shortest = shortest_cycle(&graph, component);
             let files: Vec<&str> = shortest.iter().map(|file| modules.path(*file)).collect();
             let text = format!(
                 "{} files import each other (shortest cycle: {} and back); move what they share into a file of its own",
-                cycle.len(),
+                component.len(),
                 files.join(" → ").replace(&folder, ""),
             );
             Finding::new(files[0], 1, text)
@@ -38,7 +38,7 @@ fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
 }
 
 /// The strongly connected components of more than one file (Kosaraju).
-fn cycles(graph: &Graph) -> Vec<BTreeSet<usize>> {
+fn cyclic_components(graph: &Graph) -> Vec<BTreeSet<usize>> {
     let mut order = Vec::new();
     let mut seen = BTreeSet::new();
     for file in graph.keys() {
@@ -71,13 +71,13 @@ fn visit(graph: &Graph, file: usize, seen: &mut BTreeSet<usize>, order: &mut Vec
 }
 
 /// The shortest cycle among the files of a component, beginning with the cycle's alphabetically first file.
-fn shortest_cycle(graph: &Graph, cycle: &BTreeSet<usize>) -> Vec<usize> {
-    let paths = cycle.iter().filter_map(|start| find_cycle_from(graph, cycle, *start));
-    paths.min_by_key(Vec::len).unwrap_or_else(|| cycle.iter().copied().collect())
+fn shortest_cycle(graph: &Graph, component: &BTreeSet<usize>) -> Vec<usize> {
+    let paths = component.iter().filter_map(|start| find_cycle_from(graph, component, *start));
+    paths.min_by_key(Vec::len).unwrap_or_else(|| component.iter().copied().collect())
 }
 
 /// Searches breadth first from `start` until `start` is reached again.
-fn find_cycle_from(graph: &Graph, cycle: &BTreeSet<usize>, start: usize) -> Option<Vec<usize>> {
+fn find_cycle_from(graph: &Graph, component: &BTreeSet<usize>, start: usize) -> Option<Vec<usize>> {
     let mut paths = std::collections::VecDeque::from([vec![start]]);
     let mut seen = BTreeSet::new();
     while let Some(path) = paths.pop_front() {
@@ -85,7 +85,7 @@ fn find_cycle_from(graph: &Graph, cycle: &BTreeSet<usize>, start: usize) -> Opti
             if *next == start {
                 return Some(path);
             }
-            if cycle.contains(next) && seen.insert(*next) {
+            if component.contains(next) && seen.insert(*next) {
                 paths.push_back([path.as_slice(), &[*next]].concat());
             }
         }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::group::Group;
 use super::list_out::ListQuery;
 use super::search::Search;
-use super::{Mailpit, text};
+use super::{Mailpit, respond};
 use crate::dev::problem::Problem;
 
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -68,7 +68,7 @@ pub(super) async fn set_read(State(mailpit): State<Mailpit>, body: Body) -> Resu
         find(&mailpit, &request.search).await?
     };
     for group in &selected {
-        mailpit.inbox_state.set(group, request.read);
+        mailpit.inbox_state.set_read(group, request.read);
     }
     Ok(ok_response())
 }
@@ -86,5 +86,5 @@ fn remove(mailpit: &Mailpit, selected: &[Group]) {
 }
 
 fn ok_response() -> Response {
-    text("text/plain; charset=utf-8", "ok")
+    respond("text/plain; charset=utf-8", "ok")
 }

@@ -40,7 +40,7 @@ impl InboxState {
         self.shared.read_ids.lock().contains(&group.id())
     }
 
-    pub(super) fn set(&self, group: &Group, is_read: bool) {
+    pub(super) fn set_read(&self, group: &Group, is_read: bool) {
         let mut read_ids = self.shared.read_ids.lock();
         if !is_read {
             read_ids.remove(&group.id());

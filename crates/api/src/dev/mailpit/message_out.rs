@@ -51,13 +51,13 @@ fn file_json(file: &AttachmentView, number: usize) -> Value {
         "Size": file.content.len(),
         "Checksums": {
             "MD5": "",
-            "SHA1": hex(&digest::SHA1_FOR_LEGACY_USE_ONLY, &file.content),
-            "SHA256": hex(&digest::SHA256, &file.content),
+            "SHA1": hex_digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &file.content),
+            "SHA256": hex_digest(&digest::SHA256, &file.content),
         },
     })
 }
 
-fn hex(algorithm: &'static Algorithm, content: &[u8]) -> String {
+fn hex_digest(algorithm: &'static Algorithm, content: &[u8]) -> String {
     let mut hex = String::new();
     for byte in digest::digest(algorithm, content).as_ref() {
         write!(hex, "{byte:02x}").expect("writing to a String cannot fail");

@@ -162,7 +162,7 @@ async fn search(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Re
 /// Returns a message and marks it as read, as Mailpit does.
 async fn message(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
-    mailpit.inbox_state.set(&group, true);
+    mailpit.inbox_state.set_read(&group, true);
     let out = mailpit.run(move || message_out::message_json(&group)).await?;
     Ok(answer(&out))
 }
@@ -175,7 +175,7 @@ async fn headers(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Resu
 
 async fn raw(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
-    Ok(text("text/plain; charset=utf-8", group.first().raw.clone()))
+    Ok(respond("text/plain; charset=utf-8", group.first().raw.clone()))
 }
 
 async fn part(
@@ -186,7 +186,7 @@ async fn part(
     let found = mailpit.run(move || message_out::file_content(&ParsedMessage::new(&group), &part)).await?;
     let content = found.ok_or(Problem::NoSuchMessage)?;
     // The sender chose the type: a browser must not act on it.
-    Ok(text("application/octet-stream", content))
+    Ok(respond("application/octet-stream", content))
 }
 
 /// Shows a message as a page: `latest.html`, `7.html` or `7.txt`.
@@ -205,7 +205,7 @@ async fn view(State(mailpit): State<Mailpit>, Path(file): Path<String>) -> Resul
         })
         .await?;
     let kind = if is_html { "text/html; charset=utf-8" } else { "text/plain; charset=utf-8" };
-    let mut response = text(kind, body);
+    let mut response = respond(kind, body);
     // HTML from outside: no scripts, no forms, nothing loaded from elsewhere.
     let policy = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'";
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
@@ -216,7 +216,7 @@ fn answer(value: &Value) -> Response {
     envelope::json_response(StatusCode::OK, value.to_string())
 }
 
-fn text(content_type: &'static str, body: impl Into<axum::body::Body>) -> Response {
+fn respond(content_type: &'static str, body: impl Into<axum::body::Body>) -> Response {
     let mut response = Response::new(body.into());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -35,7 +35,8 @@ pub(crate) fn syntax() -> SyntaxConfig {
 
 fn check_limits(source: &str, lines: &LineIndex<'_>) -> Result<(), (SourcePosition, String)> {
     let (mut tags, mut tokens, mut elifs, mut is_first_in_tag) = (0, 0, 0, false);
-    for token in tokenize(source, false, syntax()) {
+    let begins_in_expression = false;
+    for token in tokenize(source, begins_in_expression, syntax()) {
         // The parser will report this error.
         let Ok((token, span)) = token else { return Ok(()) };
         let too_many = |items: &str, max: usize| {

@@ -194,6 +194,7 @@ impl Writer {
             ("img", false) if self.hidden == 0 => {
                 if let Some(alt) = attribute(element, "alt").filter(|alt| !alt.trim().is_empty()) {
                     self.write_gap();
+                    // `attribute` returns template source.
                     push_template_tag(&mut self.out, alt.trim());
                 }
             }
@@ -240,6 +241,7 @@ fn tag_pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The value of an attribute as template source: its text is decoded and escaped, its template tags are kept.
 fn attribute(element: &str, name: &str) -> Option<String> {
     let lower = element.to_ascii_lowercase();
     let at = lower.match_indices(name).map(|(at, _)| at).find(|at| {
@@ -293,6 +295,7 @@ fn is_raw(statement: &str) -> bool {
     word.starts_with("raw") || word.starts_with("endraw")
 }
 
+/// Decodes character references; references by a name that `NAMED_ENTITIES` lacks stay as they are.
 fn decode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

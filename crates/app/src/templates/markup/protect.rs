@@ -20,7 +20,8 @@ pub(super) enum Piece<'a> {
 pub(super) fn pieces(source: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut at = 0;
-    for (token, span) in tokenize(source, false, syntax()).flatten() {
+    let begins_in_expression = false;
+    for (token, span) in tokenize(source, begins_in_expression, syntax()).flatten() {
         let Token::TemplateData(text) = token else { continue };
         let (start, end) = (span.start_offset as usize, span.end_offset as usize);
         // If the text does not match the span, keep it together with the tags around it.

@@ -1,4 +1,4 @@
-//! Calls send/message over many connections, with as little work as possible, to leave the CPU to the server.
+//! Calls send/message over many connections, with as little work as possible, to leave the CPU to the service.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -145,7 +145,8 @@ impl Worker {
             self.return_quota(&job);
             if let Some(entry) = self.unbegin(job.entry).await {
                 let entry = Entry { loaded_message: Some(loaded_message), ..entry };
-                self.shared.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
+                let require_tls = true;
+                self.shared.with(|schedule, now| schedule.add(job.lane.domain, require_tls, entry, now));
             }
             return NextStep::Continue;
         }
@@ -192,8 +193,16 @@ impl Worker {
 
     async fn expire(&self, job: &Job, loaded_message: &LoadedMessage, started_at: Timestamp) {
         let peer = Peer::default();
-        let settlement =
-            self.judge(job, loaded_message, &peer, false, started_at, String::new(), None, Ending::Expired);
+        let settlement = self.settlement(
+            job,
+            loaded_message,
+            &peer,
+            false,
+            started_at,
+            String::new(),
+            None,
+            Ending::Expired,
+        );
         self.shared.settle(settlement).await;
     }
 

@@ -34,26 +34,31 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         let is_feedback_by_dkim = job.route.rules.feedback_by_dkim;
         let signing_keys = if is_feedback_by_dkim { SigningKeys::ForFeedback } else { SigningKeys::Usual };
-        let PreparedMessage { message, dkim } = match shared
-            .preparer
-            .outgoing(&loaded_message, signing_keys)
-            .await
-        {
-            Ok(prepared) => prepared,
-            Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
-                self.read_again_later(&job, &error);
-                return NextStep::Continue;
-            }
-            Err(error) => {
-                tracing::error!(message.id = %job.entry.message_id, %error, "message cannot be sent");
-                let ending = Ending::Broken(error.shown());
-                let peer = Peer::default();
-                let settlement =
-                    self.judge(&job, &loaded_message, &peer, false, started_at, String::new(), None, ending);
-                shared.settle(settlement).await;
-                return NextStep::Continue;
-            }
-        };
+        let PreparedMessage { message, dkim } =
+            match shared.preparer.outgoing(&loaded_message, signing_keys).await {
+                Ok(prepared) => prepared,
+                Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
+                    self.read_again_later(&job, &error);
+                    return NextStep::Continue;
+                }
+                Err(error) => {
+                    tracing::error!(message.id = %job.entry.message_id, %error, "message cannot be sent");
+                    let ending = Ending::Broken(error.shown());
+                    let peer = Peer::default();
+                    let settlement = self.settlement(
+                        &job,
+                        &loaded_message,
+                        &peer,
+                        false,
+                        started_at,
+                        String::new(),
+                        None,
+                        ending,
+                    );
+                    shared.settle(settlement).await;
+                    return NextStep::Continue;
+                }
+            };
         let Some(open) = &self.open else { return NextStep::EndTask };
         let key = FlightKey {
             server_id: job.entry.server_id,
@@ -68,10 +73,11 @@ impl Worker {
                 return NextStep::EndTask;
             };
             match changed {
+                // The connection is to another host now, which supports SMTPUTF8.
                 Ok(None) => {}
                 Ok(Some(peer)) => {
                     let ending = Ending::Utf8NotOffered;
-                    let settlement = self.judge(
+                    let settlement = self.settlement(
                         &job,
                         &loaded_message,
                         &peer,
@@ -120,8 +126,16 @@ impl Worker {
             let transcript = connection.describe_message(open.carried);
             self.open = None;
             let ending = Ending::Expired;
-            let settlement =
-                self.judge(&job, &loaded_message, &peer, is_encrypted, started_at, transcript, None, ending);
+            let settlement = self.settlement(
+                &job,
+                &loaded_message,
+                &peer,
+                is_encrypted,
+                started_at,
+                transcript,
+                None,
+                ending,
+            );
             shared.settle(settlement).await;
             return NextStep::Continue;
         }
@@ -145,7 +159,7 @@ impl Worker {
             return NextStep::EndTask;
         };
         let was_aborted = connection.why_given_up_early().is_some() && may_abort;
-        if was_aborted && matches!(ending, Ending::Interrupted { after_final: false, .. }) {
+        if was_aborted && matches!(ending, Ending::Interrupted { after_last_byte: false, .. }) {
             // The host has not accepted the message, which waits until connections to silent sites may be opened. Then
             // its host gets more time.
             shared.with(|schedule, now| schedule.note_hang(self.path, started_at, now));
@@ -239,14 +253,14 @@ impl Worker {
         };
         let transcript = failure.transcript;
         let settlement =
-            self.judge(job, loaded_message, &failure.peer, false, started_at, transcript, None, ending);
+            self.settlement(job, loaded_message, &failure.peer, false, started_at, transcript, None, ending);
         self.shared.settle(settlement).await;
         NextStep::EndTask
     }
 
     /// Turns the ending of the job's attempt into its settlement.
     #[expect(clippy::too_many_arguments, reason = "callers have these facts in different places")]
-    pub(super) fn judge(
+    pub(super) fn settlement(
         &self,
         job: &Job,
         loaded_message: &LoadedMessage,
@@ -262,8 +276,8 @@ impl Worker {
         self.shared.settlement_of(&attempt, ending)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the same arguments as `judge`")]
-    #[expect(clippy::unused_self, reason = "called in the same way as `judge`")]
+    #[expect(clippy::too_many_arguments, reason = "the same arguments as `settlement`")]
+    #[expect(clippy::unused_self, reason = "called in the same way as `settlement`")]
     fn build_attempt<'a>(
         &self,
         job: &Job,
@@ -305,9 +319,9 @@ async fn ending_of(outcome: Outcome, connection: &mut Connection) -> Option<Endi
     }
     let ending = Ending::of(outcome, connection.closed(), connection.tls_problem());
     match (ending, connection.why_given_up_early()) {
-        (Some(Ending::Interrupted { phase, problem, class, after_final }), Some(why)) => {
+        (Some(Ending::Interrupted { phase, problem, class, after_last_byte }), Some(why)) => {
             let problem = format!("{problem}; {why}");
-            Some(Ending::Interrupted { phase, problem, class, after_final })
+            Some(Ending::Interrupted { phase, problem, class, after_last_byte })
         }
         (ending, _) => ending,
     }

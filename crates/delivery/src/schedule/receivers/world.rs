@@ -183,7 +183,7 @@ impl World {
             Event::Replied(_, _, reply) => reply.is_err(),
             _ => false,
         });
-        self.schedule.entries() + with_tasks.count()
+        self.schedule.entry_count() + with_tasks.count()
     }
 
     fn plan(&mut self, at: Timestamp, event: Event) {

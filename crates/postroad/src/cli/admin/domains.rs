@@ -192,7 +192,7 @@ impl From<KeyArgs> for DkimKeyRequest {
     }
 }
 
-/// Content of a file with a private key. The command reads the file: the server may run as a user that cannot.
+/// Content of a file with a private key. The command reads the file: the service may run as a user that cannot.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct PemText(String);
 

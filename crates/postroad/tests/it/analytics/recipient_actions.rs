@@ -63,7 +63,8 @@ async fn read_and_unsubscribe(world: &World, mail: &ReceivedMail) {
     // The second request changes nothing.
     for _ in 0..2 {
         let body = "List-Unsubscribe=One-Click".into();
-        let reply = world.client.request(Method::POST, &path, &form, body).await.expect("the server answers");
+        let reply =
+            world.client.request(Method::POST, &path, &form, body).await.expect("the service answers");
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
     until_activity(world, mail.id, 3, 4).await;

@@ -38,7 +38,7 @@ fn batch_with_bad_messages() -> Value {
 }
 
 async fn count_caught(world: &World) -> usize {
-    let reply = world.client.get("/dev/messages?limit=500").await.expect("the server answers");
+    let reply = world.client.get("/dev/messages?limit=500").await.expect("the service answers");
     reply.json()["messages"].as_array().expect("a list").len()
 }
 

@@ -11,8 +11,8 @@ use super::tls_demands::Authorities;
 use crate::world::{Engine, World, both_engines};
 
 const TRUSTED_RESOLVER: (&str, &str) = ("POSTROAD_DNS_DNSSEC", "loopback");
-/// Slow retries, so that they do not use up the connections per minute that a site gets.
-const SLOW_RETRIES: (&str, &str) = ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s");
+/// Slower retries than in other tests, so that they do not use up the connections per minute that a site gets.
+const SLOWER_RETRIES: (&str, &str) = ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s");
 
 /// Simulated internet whose name server validates DNSSEC.
 fn validating_outside() -> Outside {
@@ -67,7 +67,7 @@ async fn a_certificate_that_matches_the_tlsa_records_is_accepted_and_another_is_
     let other = TestCertificate::for_names(&["mx.wrong.example"]);
     let good = site(&outside, "good.example", (3, 1, 1), &odd, &odd);
     let wrong = site(&outside, "wrong.example", (3, 1, 1), &odd, &other);
-    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOW_RETRIES]);
+    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOWER_RETRIES]);
     let delivery = send_until_delivered(&world, "good.example").await;
     assert_eq!(delivery["tls_policy"], "dane", "{delivery}");
     assert_eq!(delivery["sent_with_ssl"], true);
@@ -109,7 +109,7 @@ async fn an_authority_in_a_tlsa_record_vouches_only_for_its_certificates_for_the
     let other_name = site(&outside, "name.example", kind, &stranger, &stranger);
     let expired = site(&outside, "old.example", kind, &old, &old);
     let unsigned = site(&outside, "forged.example", kind, &one, &forged);
-    let world = outside.start(Engine::Sqlite, &[TRUSTED_RESOLVER, SLOW_RETRIES]);
+    let world = outside.start(Engine::Sqlite, &[TRUSTED_RESOLVER, SLOWER_RETRIES]);
     assert_details(
         &send_until_deferred(&world, "name.example", &other_name).await,
         "the certificate is not for this host",
@@ -128,7 +128,7 @@ async fn a_host_without_tls_or_with_unavailable_tlsa_records_gets_no_mail(engine
     outside.dns.fail_type(&tlsa, RecordType::TLSA, Failure::ServFail);
     outside.dns.tlsa("mx.plain.example", outside.port(), (3, 1, 1), &certificate.tlsa((3, 1, 1)));
     let plain = outside.site("plain.example", Script::new());
-    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOW_RETRIES]);
+    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOWER_RETRIES]);
     let delivery = send_until_deferred(&world, "bogus.example", &bogus).await;
     assert_details(&delivery, "not known whether DANE protects the host");
     assert_eq!(delivery["bounce_class"], "dns");
@@ -153,16 +153,16 @@ async fn the_next_host_is_tried_if_the_first_cannot_be_trusted() {
     assert_eq!((first.messages().len(), second.messages().len()), (0, 1));
 }
 
-both_engines!(unusable_tlsa_records_demand_tls_with_any_certificate);
+both_engines!(unusable_tlsa_records_require_tls_with_any_certificate);
 
 // The PKIX usages (0 and 1) are not for SMTP: records exist, so TLS is required, but they prescribe no certificate.
-async fn unusable_tlsa_records_demand_tls_with_any_certificate(engine: Engine) {
+async fn unusable_tlsa_records_require_tls_with_any_certificate(engine: Engine) {
     let outside = validating_outside();
     let certificate = TestCertificate::self_signed(&["whoever.example"]);
     let _web = site(&outside, "web.example", (1, 1, 1), &certificate, &certificate);
     outside.dns.tlsa("mx.plain.example", outside.port(), (0, 0, 1), &[7; 32]);
     let plain = outside.site("plain.example", Script::new());
-    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOW_RETRIES]);
+    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOWER_RETRIES]);
     let delivery = send_until_delivered(&world, "web.example").await;
     assert_eq!((&delivery["tls_policy"], &delivery["sent_with_ssl"]), (&json!("dane_encrypt"), &json!(true)));
     assert_details(&send_until_deferred(&world, "plain.example", &plain).await, "TLS is demanded by DANE");
@@ -180,7 +180,7 @@ async fn unsigned_dns_answers_change_nothing(engine: Engine) {
     outside.dns.mx("customer.example", 10, "mx.signed.example").unsigned("customer.example");
     let _records = site(&outside, "records.example", kind, &other, &presented);
     outside.dns.unsigned("unsigned.example").unsigned("_tcp.mx.records.example");
-    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOW_RETRIES]);
+    let world = outside.start(engine, &[TRUSTED_RESOLVER, SLOWER_RETRIES]);
     for domain in ["unsigned.example", "customer.example", "records.example"] {
         let delivery = send_until_delivered(&world, domain).await;
         assert_eq!(delivery["tls_policy"], Value::Null, "{domain}: {delivery}");
@@ -225,7 +225,7 @@ async fn dane_wins_over_mta_sts() {
     let port = policies.address().port().to_string();
     let envs = [
         TRUSTED_RESOLVER,
-        SLOW_RETRIES,
+        SLOWER_RETRIES,
         ("POSTROAD_DELIVERY_CA_FILE", authorities.path()),
         ("POSTROAD_DELIVERY_MTA_STS_PORT", port.as_str()),
     ];

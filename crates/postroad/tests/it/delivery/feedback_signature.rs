@@ -16,8 +16,8 @@ fn signatures(world: &World, message: &str) -> (Vec<String>, Vec<bool>) {
     let unfolded = message.replace("\r\n\t", " ");
     let signatures = unfolded.split("\r\n").filter(|line| line.starts_with("DKIM-Signature:"));
     let domain = |line: &str| {
-        let tags = line.split(';').find_map(|tag| tag.trim().strip_prefix("d="));
-        tags.expect("it names its domain").to_owned()
+        let domain = line.split(';').find_map(|tag| tag.trim().strip_prefix("d="));
+        domain.expect("it names its domain").to_owned()
     };
     let mut records = dkim_records(&world.admin(&["domain", "records", "example.test"]));
     records.extend(dkim_records(&world.admin(&["domain", "records", "--installation"])));

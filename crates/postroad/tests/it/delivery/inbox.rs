@@ -10,7 +10,7 @@ use crate::world::{Engine, World, both_engines, good_but};
 /// Waits until the inbox has a message to the address; returns it.
 pub(crate) async fn wait_for_mail_to(world: &World, address: &str) -> Value {
     let path = format!("/dev/messages/wait?to={address}&timeout=20");
-    let reply = world.client.get(&path).await.expect("the server answers");
+    let reply = world.client.get(&path).await.expect("the service answers");
     assert_eq!(reply.status, 200, "{}", reply.text());
     reply.json()
 }
@@ -47,7 +47,7 @@ async fn signed_bytes(world: &World, address: &str, body: &Value) -> Vec<u8> {
     world.accepted(body).await;
     let caught = wait_for_mail_to(world, address).await;
     let path = format!("/dev/messages/{}/raw", caught["id"]);
-    world.client.get(&path).await.expect("the server answers").body.to_vec()
+    world.client.get(&path).await.expect("the service answers").body.to_vec()
 }
 
 fn verdicts(message: &[u8], records: &[(String, String)]) -> Vec<bool> {

@@ -117,11 +117,13 @@ async fn every_message_is_sent_and_only_a_lost_reply_causes_a_duplicate(engine: 
             let seen = first.entry(&message.rcpt_to[0]).or_insert(&message.bytes);
             assert_eq!(*seen, &*message.bytes, "a second copy has the same bytes");
         }
-        // A client that continues on the same connection has seen the reply: no other copy comes after that.
-        let mut has_gone_on: HashSet<u32> = HashSet::new();
+        // A client that continues on the same connection has seen the reply: no other copy comes after that. Read
+        // backwards, so that what comes later is known.
+        let mut connections_used_later: HashSet<u32> = HashSet::new();
         let mut later_copies: HashSet<&str> = HashSet::new();
         for message in record.messages.iter().rev() {
-            let (address, was_seen) = (message.rcpt_to[0].as_str(), !has_gone_on.insert(message.connection));
+            let (address, was_seen) =
+                (message.rcpt_to[0].as_str(), !connections_used_later.insert(message.connection));
             let comes_again = !later_copies.insert(address);
             assert!(!(was_seen && comes_again), "{address} came again after its reply was seen");
         }

@@ -1,4 +1,4 @@
-//! `postroad queue` without a running server, and the output of `queue show`. Also the pools that a send may name.
+//! `postroad queue` without a running service, and the output of `queue show`. Also the pools that a send may name.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn in_a_week() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_server_the_queue_is_read_from_the_store() {
+async fn without_a_running_service_the_queue_is_read_from_the_store() {
     let outside = Outside::new();
     let mut world = outside.start(Engine::Sqlite, &[]);
     let scheduled = json!({"to": ["a@one.example"], "send_at": in_a_week()});

@@ -11,11 +11,11 @@ use crate::world::{Engine, World, both_engines};
 
 /// Stops the service and leaves the journal of a process that was killed right after this reply.
 async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str), source: Option<&str>) {
-    leave_reply_without_tls(world, id, attempt, reply, source, None).await;
+    leave_reply_with_tls_problem(world, id, attempt, reply, source, None).await;
 }
 
-/// Like `leave_reply`; `tls_problem` is why TLS with the host failed.
-async fn leave_reply_without_tls(
+/// Like `leave_reply`; `tls_problem` is why TLS with the host failed, so that the message was sent without it.
+async fn leave_reply_with_tls_problem(
     world: &mut World,
     id: i64,
     attempt: u32,
@@ -26,7 +26,7 @@ async fn leave_reply_without_tls(
     leave_replies(world, &[id], attempt, reply, source, tls_problem).await;
 }
 
-/// Like `leave_reply_without_tls`, for several messages with the same reply.
+/// Like `leave_reply_with_tls_problem`, for several messages with the same reply.
 async fn leave_replies(
     world: &mut World,
     ids: &[i64],
@@ -108,7 +108,7 @@ async fn the_reason_why_a_message_was_sent_without_tls_is_known_after_a_kill(eng
     let id = world.accepted_id(&to("ann@shop.example")).await;
     world.until_status(id, "SoftFail").await;
     let tls_problem = Some("mx.shop.example broke off the TLS handshake");
-    leave_reply_without_tls(&mut world, id, 1, (250, "2.0.0 taken"), None, tls_problem).await;
+    leave_reply_with_tls_problem(&mut world, id, 1, (250, "2.0.0 taken"), None, tls_problem).await;
     world.restart();
     let deliveries = world.until_status(id, "Sent").await;
     let details = deliveries[1]["details"].as_str().unwrap();

@@ -35,7 +35,7 @@ async fn a_421_at_the_banner_fails_no_message() {
     let peer = outside.site("busy.example", Script::new().first(2, Stage::Banner, goodbye));
     let world = outside.start(Engine::Sqlite, &[]);
     let id = world.accepted_id(&to("ann@busy.example")).await;
-    // The message was never offered to the server that was too busy, so there is one delivery.
+    // The message was never offered to the host while it was too busy, so there is one delivery.
     let deliveries = world.until_status(id, "Sent").await;
     assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
     assert_eq!(deliveries[0]["remote_ip"], peer.address().ip().to_string());

@@ -1,5 +1,5 @@
-//! One domain of a shared mail host refuses everything by its own policy: only mail to that domain is slowed. Over
-//! real sockets, this is the row "one domain refuses" of `cargo xtask bench pacing`.
+//! One domain of a shared mail host refuses everything by its own policy: only mail to that domain is slowed. The
+//! same case as the row "one domain refuses" of `cargo xtask bench pacing`, but over real sockets.
 
 use std::time::Duration;
 

@@ -201,8 +201,8 @@ async fn sigterm_stops_the_service_within_ten_seconds_while_a_connect_and_an_mta
     let full = FullHost::start(full_address).await;
     let web = TestCertificate::for_names(&["mta-sts.policy.example"]);
     let policies = HttpsServer::start(&web);
-    let policy = "mta-sts.policy.example/.well-known/mta-sts.txt";
-    policies.answer(policy, HttpsAnswer::Silent);
+    let policy_url = "mta-sts.policy.example/.well-known/mta-sts.txt";
+    policies.answer(policy_url, HttpsAnswer::Silent);
     outside.dns.txt("_mta-sts.policy.example", "v=STSv1; id=1;").a("mta-sts.policy.example", [127, 0, 0, 1]);
     let _peer = outside.site("policy.example", Script::new());
     let authorities = Authorities::of(&[&web]);
@@ -219,7 +219,7 @@ async fn sigterm_stops_the_service_within_ten_seconds_while_a_connect_and_an_mta
         ids.push(world.accepted_id(&good_but(json!({ "to": [format!("ann@{domain}")] }))).await);
     }
     eventually(async || {
-        let hangs = unanswered_connects(full_address) > before && policies.requests(policy) > 0;
+        let hangs = unanswered_connects(full_address) > before && policies.requests(policy_url) > 0;
         if hangs { Ok(()) } else { Err(format!("nothing hangs: {}", world.daemon.stderr_text())) }
     })
     .await;
@@ -229,7 +229,7 @@ async fn sigterm_stops_the_service_within_ten_seconds_while_a_connect_and_an_mta
 
     drop(full);
     let _recovered = outside.peer_at(full_address.ip(), Script::new());
-    policies.answer(policy, HttpsAnswer::text("version: STSv1\r\nmode: none\r\nmax_age: 86400\r\n"));
+    policies.answer(policy_url, HttpsAnswer::text("version: STSv1\r\nmode: none\r\nmax_age: 86400\r\n"));
     world.restart();
     for id in ids {
         let deliveries = world.until_status(id, "Sent").await;

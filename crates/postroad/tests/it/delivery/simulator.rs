@@ -95,7 +95,7 @@ async fn in_production_the_simulator_is_off_until_it_is_turned_on() {
         let data_dir = folder.path().join("data").display().to_string();
         let config = format!("data_dir = {data_dir:?}\n[http]\nlisten = \"127.0.0.1:0\"\n{setting}");
         std::fs::write(&file, config).unwrap();
-        let server = Daemon::start(program(), ["serve", "--json", "--config", &file], &[]);
+        let service = Daemon::start(program(), ["serve", "--json", "--config", &file], &[]);
         let admin = |args: &[&str]| -> Value {
             let mut command = daemon::command(program(), &[]);
             let output =
@@ -108,7 +108,7 @@ async fn in_production_the_simulator_is_off_until_it_is_turned_on() {
         admin(&["domain", "create", "example.test", "--server", "s"]);
         admin(&["domain", "set-verified", "example.test", "--server", "s"]);
         let key = admin(&["key", "create", "--server", "s"])["api_key"].as_str().unwrap().to_owned();
-        let client = Client::new(&format!("http://{}", server.ready()["http"].as_str().unwrap()));
+        let client = Client::new(&format!("http://{}", service.ready()["http"].as_str().unwrap()));
         let call = async |path: &str, body: Value| {
             client.post_json(path, Some(&key), &body).await.unwrap().json()["data"].clone()
         };

@@ -109,6 +109,7 @@ async fn an_mta_sts_policy_survives_a_restart() {
     outside.dns.remove("_mta-sts.plain.example").remove("mta-sts.plain.example");
     drop(policies);
     world.crash_and_restart();
+    // One more attempt may have ended before the crash, so the first new record is left out.
     for delivery in &world.until_deliveries(id, before + 2).await[before + 1..] {
         let details = delivery["details"].as_str().unwrap();
         assert!(details.contains("is required"), "{details}");
@@ -117,7 +118,7 @@ async fn an_mta_sts_policy_survives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sender_can_demand_tls() {
+async fn a_sender_can_require_tls() {
     let outside = Outside::new();
     let trusted = TestCertificate::for_names(&["mx.good.example"]);
     let stranger = TestCertificate::for_names(&["mx.stranger.example"]);
@@ -125,28 +126,29 @@ async fn a_sender_can_demand_tls() {
     let wrong = outside.site("stranger.example", script_with_tls(&stranger));
     let plain = outside.site("plain.example", Script::new());
     let authorities = Authorities::of(&[&trusted]);
-    // Slow retries, so that they do not use up the connections per minute that a site gets.
+    // Slower retries than in other tests, so that they do not use up the connections per minute that a site gets.
     let envs =
         [("POSTROAD_DELIVERY_CA_FILE", authorities.path()), ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s")];
     let world = outside.start(Engine::Sqlite, &envs);
-    let demanding = |domain: &str| good_but(json!({"to": [format!("ann@{domain}")], "require_tls": true}));
-    let to_good = world.accepted_id(&demanding("good.example")).await;
-    let to_wrong = world.accepted_id(&demanding("stranger.example")).await;
-    let to_plain = world.accepted_id(&demanding("plain.example")).await;
+    let requiring_tls =
+        |domain: &str| good_but(json!({"to": [format!("ann@{domain}")], "require_tls": true}));
+    let to_good = world.accepted_id(&requiring_tls("good.example")).await;
+    let to_wrong = world.accepted_id(&requiring_tls("stranger.example")).await;
+    let to_plain = world.accepted_id(&requiring_tls("plain.example")).await;
     let deliveries = world.until_status(to_good, "Sent").await;
     assert_eq!(deliveries[0]["sent_with_ssl"], true);
     assert!(good.messages()[0].is_encrypted);
     assert_not_delivered(&world, to_wrong, &wrong, "is demanded by the sender").await;
     assert_not_delivered(&world, to_plain, &plain, "TLS is required and the server does not offer it").await;
-    // Mail to the same host that does not demand TLS is not delayed.
-    let undemanding = world.accepted_id(&good_but(json!({"to": ["bob@plain.example"]}))).await;
-    world.until_status(undemanding, "Sent").await;
+    // Mail to the same host that does not require TLS is not delayed.
+    let without_requirement = world.accepted_id(&good_but(json!({"to": ["bob@plain.example"]}))).await;
+    world.until_status(without_requirement, "Sent").await;
     assert_eq!(plain.messages()[0].rcpt_to, ["bob@plain.example"]);
 }
 
-/// A demand is stored with the message, so it outlives the process.
+/// `require_tls` is stored with the message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_demand_for_tls_survives_a_restart() {
+async fn a_message_that_requires_tls_still_requires_it_after_a_restart() {
     let outside = Outside::new();
     let plain = outside.site("plain.example", Script::new());
     let mut world = outside.start(Engine::Sqlite, &[]);

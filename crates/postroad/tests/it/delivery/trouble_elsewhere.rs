@@ -153,11 +153,11 @@ async fn silent_hosts_dead_domains_and_dead_webhooks_delay_no_healthy_mail(engin
     for domain in &failing_domains {
         outside.dns.fail(domain, Failure::ServFail);
     }
-    let known: Vec<String> = names("known", KNOWN_DOMAINS);
-    let new: Vec<String> = names("new", HEALTHY_MESSAGES);
+    let known_domains: Vec<String> = names("known", KNOWN_DOMAINS);
+    let new_domains: Vec<String> = names("new", HEALTHY_MESSAGES);
     // The answers for known domains expire in the middle of the trouble.
     outside.dns.ttl_secs(1);
-    for domain in known.iter().chain(&new) {
+    for domain in known_domains.iter().chain(&new_domains) {
         publish(domain, &healthy);
     }
     let envs = [
@@ -167,7 +167,7 @@ async fn silent_hosts_dead_domains_and_dead_webhooks_delay_no_healthy_mail(engin
     ];
     let world = outside.start(engine, &envs);
     let catcher = WebhookCatcher::start();
-    for domain in &known {
+    for domain in &known_domains {
         world.accepted(&to(&format!("first@{domain}"))).await;
     }
     healthy.wait_until(|record| record.messages.len() >= KNOWN_DOMAINS).await;
@@ -181,10 +181,9 @@ async fn silent_hosts_dead_domains_and_dead_webhooks_delay_no_healthy_mail(engin
     flood(&world, &third_key, &troubled).await;
     eprintln!("{engine:?}: flood accepted in {:?}", flood_begun.elapsed());
     let mut begun = HashMap::new();
-    for (number, new) in new.iter().enumerate() {
-        for address in
-            [format!("known-{number}@{}", known[number % KNOWN_DOMAINS]), format!("new-{number}@{new}")]
-        {
+    for (number, new_domain) in new_domains.iter().enumerate() {
+        let known_domain = &known_domains[number % KNOWN_DOMAINS];
+        for address in [format!("known-{number}@{known_domain}"), format!("new-{number}@{new_domain}")] {
             begun.insert(address.clone(), Instant::now());
             world.accepted(&to(&address)).await;
         }

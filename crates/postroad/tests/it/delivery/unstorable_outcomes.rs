@@ -110,7 +110,7 @@ async fn a_kill_without_a_store_makes_no_duplicate() {
     peer.wait_until(|record| record.messages.len() >= 20).await;
     proxy.cut();
     assert_delivery_stops(&peer, count_received(&peer)).await;
-    assert!(peer.look(|record| record.messages.iter().all(|message| message.answer.is_some())));
+    assert!(peer.look(|record| record.messages.iter().all(|message| message.reply.is_some())));
     world.daemon.kill9();
     proxy.restore();
     world.restart();

@@ -117,9 +117,9 @@ async fn expiry_is_recorded_while_the_server_is_suspended_or_its_send_rate_is_us
     // One message waits because the rate of this hour is used up; another becomes due after the server is suspended.
     let slow = good_but(json!({"to": ["bob@shop.example"], "expires_at": in_millis(1_500)}));
     let slow = world.accepted_id(&slow).await;
-    let times =
+    let fields =
         json!({"to": ["cat@shop.example"], "send_at": in_millis(2_000), "expires_at": in_millis(3_000)});
-    let suspended = world.accepted_id(&good_but(times)).await;
+    let suspended = world.accepted_id(&good_but(fields)).await;
     world.admin(&["server", "suspend", "dev", "--reason", "so that it waits"]);
     // The API refuses calls of a suspended server, so the queue command is asked.
     eventually(async || {
@@ -187,8 +187,8 @@ async fn mail_accepted_while_the_clock_was_a_day_ahead_leaves_after_a_restart(en
     let store = world.stopped_store_at(tomorrow).await;
     let server = store.locate_message(MessageId(waiting)).await.unwrap().unwrap();
     // By tomorrow's clock, one message becomes due, and cancelling the other writes an event with an id of tomorrow.
-    let simulator = DomainName::parse("sim.postroad.test").unwrap();
-    store.retry(server, MessageId(waiting), simulator).await.unwrap();
+    let simulator_domain = DomainName::parse("sim.postroad.test").unwrap();
+    store.retry(server, MessageId(waiting), simulator_domain).await.unwrap();
     store.cancel(server, MessageId(other)).await.unwrap();
     drop(store);
     world.restart();

@@ -102,10 +102,10 @@ async fn dns_records_that_come_and_go_are_seen_without_a_call(engine: Engine) {
 async fn only_one_of_two_nodes_checks_a_due_domain() {
     let (dns, database) = (DnsServer::start(), Database::create());
     dns.a("postroad.localhost", [127, 0, 0, 1]);
-    let server = dns.address().to_string();
+    let name_server = dns.address().to_string();
     let pause = Duration::from_secs(5);
     let envs = [
-        ("POSTROAD_DNS_NAMESERVERS", server.as_str()),
+        ("POSTROAD_DNS_NAMESERVERS", name_server.as_str()),
         ("POSTROAD_DOMAINS_CHECK_INTERVAL", "5s"),
         ("POSTROAD_DOMAINS_CHECK_INTERVAL_MAX", "1h"),
         ("POSTROAD_LOG", "info,postroad_app::domains=debug"),

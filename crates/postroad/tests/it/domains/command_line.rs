@@ -9,7 +9,7 @@ use crate::world::{Engine, World, both_engines};
 both_engines!(
     domains_are_managed_on_the_command_line,
     records_point_to_the_host_name_that_the_operator_sets,
-    changes_by_a_command_without_a_running_server_are_reported_by_the_next_server,
+    changes_made_while_the_service_is_stopped_emit_their_events_after_the_restart,
     records_are_printed_as_a_zone_file_and_verify_once_it_is_published
 );
 
@@ -66,7 +66,7 @@ async fn records_point_to_the_host_name_that_the_operator_sets(engine: Engine) {
     assert!(!success && error.contains("not a name"), "{error}");
 }
 
-async fn changes_by_a_command_without_a_running_server_are_reported_by_the_next_server(engine: Engine) {
+async fn changes_made_while_the_service_is_stopped_emit_their_events_after_the_restart(engine: Engine) {
     let (mut world, dns) = start(engine);
     let created = world.domains("create", &json!({"name": "shop.example"})).await;
     publish(&dns, &created);
@@ -85,8 +85,8 @@ async fn changes_by_a_command_without_a_running_server_are_reported_by_the_next_
 async fn records_are_printed_as_a_zone_file_and_verify_once_it_is_published(engine: Engine) {
     let dns = DnsServer::start();
     dns.a("post.example", [192, 0, 2, 1]);
-    let server = dns.address().to_string();
-    let envs = [("POSTROAD_DNS_NAMESERVERS", server.as_str()), ("POSTROAD_HOSTNAME", "post.example")];
+    let name_server = dns.address().to_string();
+    let envs = [("POSTROAD_DNS_NAMESERVERS", name_server.as_str()), ("POSTROAD_HOSTNAME", "post.example")];
     let world = World::start_first(engine, &envs);
     let records = world.admin(&["domain", "records", "--installation"]);
     let status = |purpose: &str| {

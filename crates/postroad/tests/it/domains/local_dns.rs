@@ -1,4 +1,4 @@
-//! The DNS server of `postroad dev`: a domain is verified, sends and fails on one machine.
+//! The DNS server of `postroad dev`: on one machine, a domain is verified, sends mail, and loses its records.
 
 use bytes::Bytes;
 use serde_json::json;

@@ -25,8 +25,9 @@ pub(crate) fn start(engine: Engine) -> (World, DnsServer) {
 pub(crate) fn start_with(engine: Engine, envs: &[(&str, &str)]) -> (World, DnsServer) {
     let dns = DnsServer::start();
     dns.a("postroad.localhost", Ipv4Addr::LOCALHOST);
-    let server = dns.address().to_string();
-    let world = World::start_with(engine, &[&[("POSTROAD_DNS_NAMESERVERS", server.as_str())], envs].concat());
+    let name_server = dns.address().to_string();
+    let world =
+        World::start_with(engine, &[&[("POSTROAD_DNS_NAMESERVERS", name_server.as_str())], envs].concat());
     (world, dns)
 }
 

@@ -25,8 +25,8 @@ async fn receiver_verdicts(dns: &DnsServer, messages: &[impl AsRef<[u8]>]) -> Ve
     for connection in &mut connections {
         connection.port = dns.address().port();
     }
-    let server = NameServerConfig::new(dns.address().ip(), true, connections);
-    let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
+    let name_server = NameServerConfig::new(dns.address().ip(), true, connections);
+    let config = ResolverConfig::from_parts(None, Vec::new(), vec![name_server]);
     let receiver =
         MessageAuthenticator::new(config, ResolverOpts::default()).expect("a name server is given");
     let mut all = Vec::new();

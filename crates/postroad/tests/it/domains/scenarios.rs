@@ -529,8 +529,8 @@ async fn silent_name_servers_give_no_verdict(engine: Engine) {
 async fn each_scenario_has_its_status_and_its_hint(engine: Engine) {
     let dns = DnsServer::start();
     dns.a("postroad.localhost", Ipv4Addr::LOCALHOST);
-    let servers = dns.address().to_string();
-    let world = World::start_with(engine, &[("POSTROAD_DNS_NAMESERVERS", &servers)]);
+    let name_server = dns.address().to_string();
+    let world = World::start_with(engine, &[("POSTROAD_DNS_NAMESERVERS", &name_server)]);
     let other = world.domains("create", &json!({"name": "other.example"})).await;
     let keys =
         other["records"].as_array().unwrap().iter().find(|record| record["purpose"] == "dkim").unwrap();

@@ -103,7 +103,7 @@ async fn a_report_in_the_form_of_each_receiver_suppresses_only_its_recipient(wor
 async fn a_complaint_with_only_a_generated_message_id_counts_if_there_was_only_one_recipient(world: World) {
     let host = host(&send_and_read(&world, "first@example.com").await).to_owned();
     let fbl = format!("fbl@{host}");
-    let without_id =
+    let without_postroad_id =
         async |recipient: &str| without_header(&caught_raw(&world, recipient).await, "X-Postroad-Id");
     let complain = async |original: &str, recipient: &str| {
         let path = format!("bounces@{host}");
@@ -118,7 +118,10 @@ async fn a_complaint_with_only_a_generated_message_id_counts_if_there_was_only_o
         replies
     };
     world.accepted(&good_but(json!({"to": ["one@example.com"]}))).await;
-    assert_eq!(complain(&without_id("one@example.com").await, "one@example.com").await, [ACCEPTED_REPLY]);
+    assert_eq!(
+        complain(&without_postroad_id("one@example.com").await, "one@example.com").await,
+        [ACCEPTED_REPLY]
+    );
     assert_eq!(next_status(&world, "one@example.com").await, "Held");
     // A message that its sender built without a Message-ID.
     let from = world.daemon.ready()["domain"].as_str().unwrap();
@@ -126,13 +129,16 @@ async fn a_complaint_with_only_a_generated_message_id_counts_if_there_was_only_o
     let raw = json!({"mail_from": format!("a@{from}"), "rcpt_to": ["built@example.com"], "data": data});
     let answer = world.call(RAW, &raw).await;
     assert_eq!(answer["status"], "success", "{answer}");
-    assert_eq!(complain(&without_id("built@example.com").await, "built@example.com").await, [ACCEPTED_REPLY]);
+    assert_eq!(
+        complain(&without_postroad_id("built@example.com").await, "built@example.com").await,
+        [ACCEPTED_REPLY]
+    );
     assert_eq!(next_status(&world, "built@example.com").await, "Held");
 
     // Both recipients know the Message-ID, so it does not prove which of them complains.
     world.accepted(&good_but(json!({"to": ["two@example.com"], "cc": ["three@example.com"]}))).await;
     assert_eq!(
-        complain(&without_id("two@example.com").await, "two@example.com").await,
+        complain(&without_postroad_id("two@example.com").await, "two@example.com").await,
         [FOREIGN_REPORT_REPLY]
     );
     // Message-IDs that senders set can be guessed, whatever they look like.
@@ -141,7 +147,7 @@ async fn a_complaint_with_only_a_generated_message_id_counts_if_there_was_only_o
     for (own, recipient) in own_message_ids.into_iter().zip(["four@example.com", "five@example.com"]) {
         let body = good_but(json!({"to": [recipient], "headers": {"Message-ID": own}}));
         world.accepted(&body).await;
-        let original = without_id(recipient).await;
+        let original = without_postroad_id(recipient).await;
         assert!(original.contains(own), "{original}");
         assert_eq!(complain(&original, recipient).await, [FOREIGN_REPORT_REPLY]);
     }
@@ -214,6 +220,7 @@ async fn configured_addresses_take_complaints(engine: Engine) {
          Content-Type: message/rfc822\r\n\r\n{}\r\n--b--\r\n",
         message.raw
     );
+    // People write to `abuse@`, too: even if configured, it takes only mail that is recognisably a complaint.
     assert!(report(&world, "abuse@company.example", &text).await.starts_with("550 5.1.1 "));
     assert!(report(&world, "other@company.example", &text).await.starts_with("550 5.7.1 "));
     assert_eq!(report(&world, "Loops@company.example", &text).await, ACCEPTED_REPLY);

@@ -196,9 +196,9 @@ async fn the_text_of_a_message_is_kept_while_another_recipient_needs_it(world: W
     assert_eq!(one["data"]["code"], "MessageTextNeeded", "{one}");
     // The erasure was refused, but the message was cancelled, so the audit log has an entry.
     world.until_status(jane, "Cancelled").await;
-    let by = (ACCOUNT, ready_field(&world, "account_api_key"));
+    let account_key = (ACCOUNT, ready_field(&world, "account_api_key"));
     let erasures = json!({"operation": "messages/erase"});
-    let log = call_ok(&world, by, "account/audit", &erasures).await["items"].clone();
+    let log = call_ok(&world, account_key, "account/audit", &erasures).await["items"].clone();
     assert_eq!((log.as_array().map(Vec::len), &log[0]["after"]["message"]), (Some(1), &json!(jane)), "{log}");
     world.call("/api/v1/send/cancel", &json!({"id": bob})).await;
     let job = erase(&world, json!({"query": format!("to:{ADDRESS}")})).await;

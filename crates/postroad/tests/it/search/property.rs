@@ -139,7 +139,7 @@ fn random_text(random: &mut StdRng) -> String {
     if text.trim().is_empty() { "order".to_owned() } else { text }
 }
 
-/// One term of a query, and whether a message fulfils it.
+/// One term of a query, and the predicate that tells whether a message fulfils it.
 fn random_term(random: &mut StdRng, times: &[String]) -> (String, Predicate) {
     let text = random_text(random);
     let lower = text.to_lowercase();
@@ -179,7 +179,7 @@ fn random_term(random: &mut StdRng, times: &[String]) -> (String, Predicate) {
     }
 }
 
-/// Adds a condition to the request, in a separate field; returns whether a message fulfils it.
+/// Adds a condition to the request, in a separate field; returns the predicate that tells whether a message fulfils it.
 fn random_field(random: &mut StdRng, request: &mut Map<String, Value>) -> Predicate {
     match random.random_range(0..4) {
         0 => {

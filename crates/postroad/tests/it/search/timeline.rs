@@ -73,7 +73,8 @@ async fn a_timeline_shows_dns_answers_smtp_transcripts_and_waits(engine: Engine)
     let id = world.accepted_id(&to("ann@shop.example")).await;
     world.until_status(id, "Sent").await;
     let mut items = timeline_items(&world, id).await;
-    // On a slow machine, an attempt may also wait for the DNS or for a connection.
+    // A wait before an attempt, for the DNS or a connection, has `seconds`; on a slow machine there may be some. The
+    // pause until the retry has none.
     items.retain(|item| !item["data"]["seconds"].is_number());
     assert_eq!(kinds(&items), ["accepted", "dns", "attempt", "wait", "dns", "attempt"], "{items:#?}");
     let dns = items[1]["data"]["answer"].as_str().unwrap();
@@ -153,8 +154,8 @@ async fn the_causes_of_waits_that_are_over_stay_in_the_timeline(engine: Engine) 
     assert_eq!(wait_causes(&world, ids[0]).await, [""; 0]);
     assert_eq!(wait_causes(&world, ids[1]).await, ["the server's send rate of 30/m is used up"]);
     world.admin(&["server", "set-rate", "dev", "none"]);
-    let times = json!({"to": ["cat@shop.example"], "send_at": in_millis(1_000)});
-    let suspended = world.accepted_id(&good_but(times)).await;
+    let fields = json!({"to": ["cat@shop.example"], "send_at": in_millis(1_000)});
+    let suspended = world.accepted_id(&good_but(fields)).await;
     world.admin(&["server", "suspend", "dev", "--reason", "unpaid"]);
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     world.admin(&["server", "resume", "dev"]);

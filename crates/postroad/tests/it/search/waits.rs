@@ -133,7 +133,7 @@ async fn a_reply_that_quotes_a_recipient_is_shown_only_to_the_server_that_sent_t
     for text in [before, after, posts] {
         assert!(!text.contains("jane"), "{text}");
     }
-    // Once they are sent, other messages of the same server do not show the reply either: erasing Jane would not erase
+    // Other messages of the server that sent to Jane show the reply only while they wait: erasing Jane would not erase
     // it there.
     until_status(&world.key, joe, "Sent").await;
     let own = world.call(TIMELINE, &json!({ "id": joe })).await;

@@ -26,7 +26,7 @@ async fn tracking_hosts_serve_neither_api_nor_health_even_after_their_domain_is_
     );
     std::fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap().to_owned();
-    let server = Daemon::start(program(), ["serve", "--json", "--config", &file], &[]);
+    let service = Daemon::start(program(), ["serve", "--json", "--config", &file], &[]);
     let admin = |args: &[&str]| {
         let output = daemon::command(program(), &[])
             .arg("admin")
@@ -35,7 +35,7 @@ async fn tracking_hosts_serve_neither_api_nor_health_even_after_their_domain_is_
             .output();
         assert!(output.unwrap().status.success(), "{args:?}");
     };
-    let address: SocketAddr = server.ready()["http"].as_str().unwrap().parse().unwrap();
+    let address: SocketAddr = service.ready()["http"].as_str().unwrap().parse().unwrap();
     // The tokens are not valid, and a tracking host serves nothing but tracked links.
     for path in ["/c/x", "/o/x", "/u/x", "/", "/health", "/api/v1/openapi.json", "/ready"] {
         assert_eq!(status(address, "track.mail.example.net", path).await, 404, "{path}");

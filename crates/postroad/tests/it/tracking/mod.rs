@@ -68,12 +68,13 @@ pub(crate) fn paths_in(text: &str, kind: &str) -> Vec<String> {
             let token = &text[at + kind.len()..];
             format!("{kind}{}", &token[..token.find(|c| !is_token(c)).unwrap_or(token.len())])
         })
+        // Tokens are long: a short match belongs to another URL.
         .filter(|path| path.len() > 20)
         .collect()
 }
 
 pub(crate) async fn fetch(world: &World, method: Method, path: &str, headers: &[(&str, &str)]) -> Reply {
-    world.client.request(method, path, headers, Vec::new().into()).await.expect("the server answers")
+    world.client.request(method, path, headers, Vec::new().into()).await.expect("the service answers")
 }
 
 /// Opens a link as a person's browser does.

@@ -35,14 +35,14 @@ async fn events_of_a_deleted_server_are_posted_after_its_restore(engine: Engine)
     }
     send(&world, &customer, 0, "shop.example").await;
     let first = catcher.wait_for("/shop", 1).remove(0);
-    let by = (ACCOUNT, customer.key.as_str());
-    call_ok(&world, by, "servers/delete", &json!({ "id": customer.servers[0] })).await;
+    let account_key = (ACCOUNT, customer.key.as_str());
+    call_ok(&world, account_key, "servers/delete", &json!({ "id": customer.servers[0] })).await;
     // After three posts of the other server, the next post of the deleted server has been due for a while.
     send(&world, &customer, 1, "news.example").await;
     catcher.wait_for("/news", 3);
     assert_eq!(catcher.received_at("/shop").len(), 1, "{:?}", catcher.received_at("/shop"));
     catcher.answer("/shop", CatcherAnswer::Status(200));
-    call_ok(&world, by, "servers/restore", &json!({ "id": customer.servers[0] })).await;
+    call_ok(&world, account_key, "servers/restore", &json!({ "id": customer.servers[0] })).await;
     let posts = catcher.wait_for("/shop", 2);
     assert_eq!(posts[1].header("webhook-id"), first.header("webhook-id"));
     assert_eq!(posts[1].body, first.body);

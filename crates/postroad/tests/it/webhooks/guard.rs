@@ -47,7 +47,7 @@ async fn serve_posts_to_no_loopback_address() {
     let file = folder.path().join("postroad.toml").display().to_string();
     let data_dir = folder.path().join("data").display().to_string();
     std::fs::write(&file, format!("data_dir = {data_dir:?}\n[http]\nlisten = \"127.0.0.1:0\"\n")).unwrap();
-    let server = Daemon::start(program(), ["serve", "--json", "--config", &file], &[]);
+    let service = Daemon::start(program(), ["serve", "--json", "--config", &file], &[]);
     let admin = |args: &[&str]| -> Value {
         let mut command = daemon::command(program(), &[]);
         let output = command.arg("admin").args(args).args(["--json", "--config", &file]).output().unwrap();
@@ -57,7 +57,7 @@ async fn serve_posts_to_no_loopback_address() {
     admin(&["account", "create", "a"]);
     admin(&["server", "create", "s", "--account", "a"]);
     let key = admin(&["key", "create", "--server", "s"])["api_key"].as_str().unwrap().to_owned();
-    let client = Client::new(&format!("http://{}", server.ready()["http"].as_str().unwrap()));
+    let client = Client::new(&format!("http://{}", service.ready()["http"].as_str().unwrap()));
     let catcher = WebhookCatcher::start();
     let port = catcher.address().port();
     for host in ["127.0.0.1", "[::1]", "localhost", "[::ffff:127.0.0.1]"] {

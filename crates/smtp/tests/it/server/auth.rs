@@ -4,13 +4,13 @@ use postroad_smtp::server::{AuthPolicy, Event, Login, ServerConfig, ServerLimits
 
 use super::dialogue::{config, play, submission_config};
 
-fn open_config() -> ServerConfig {
+fn auth_without_tls_config() -> ServerConfig {
     ServerConfig { auth: AuthPolicy::Anywhere, auth_required: true, ..config() }
 }
 
 /// Sends HELO, then plays the dialogue.
 fn play_greeted(dialogue: &str) {
-    play(open_config(), &format!("C: HELO client.example\nS: 250 mx.example.net\n{dialogue}"));
+    play(auth_without_tls_config(), &format!("C: HELO client.example\nS: 250 mx.example.net\n{dialogue}"));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn invalid_auth_input_is_refused_without_asking_the_driver() {
          C: NOOP
          S: 250 2.0.0 OK",
     );
-    play(open_config(), "C: AUTH PLAIN AGtleQBzZWNyZXQ=\nS: 503 5.5.1 Say EHLO first");
+    play(auth_without_tls_config(), "C: AUTH PLAIN AGtleQBzZWNyZXQ=\nS: 503 5.5.1 Say EHLO first");
 }
 
 #[test]
@@ -112,14 +112,14 @@ fn the_third_wrong_password_ends_the_session() {
     let trouble = refused.replace("535 5.7.8 Authentication credentials invalid", "454 4.7.0 Later");
     play_greeted(&[trouble.as_str(); 5].join("\n"));
     let limits = ServerLimits { bad_credentials_max: 1, ..ServerLimits::default() };
-    let config = ServerConfig { limits, ..open_config() };
+    let config = ServerConfig { limits, ..auth_without_tls_config() };
     play(config, &format!("C: HELO x\nS: 250 mx.example.net\n{refused}\n{end}"));
 }
 
 #[test]
 fn secrets_are_not_printed() {
     let login = Login { username: "the-key".to_owned(), password: "the-secret".to_owned() };
-    let mut session = play(open_config(), "C: HELO x\nS: 250 mx.example.net\nc: AUTH PLAIN AHRo");
+    let mut session = play(auth_without_tls_config(), "C: HELO x\nS: 250 mx.example.net\nc: AUTH PLAIN AHRo");
     let printed = format!("{session:?} {:?}", Event::Auth(login));
     assert!(!printed.contains("the-") && !printed.contains("AHRo"), "{printed}");
     session.feed(b"\r\n");

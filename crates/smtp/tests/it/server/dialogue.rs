@@ -1,8 +1,9 @@
 //! Plays a dialogue against a server session and compares every line of it.
 //!
-//! `C:` is a line of the client (`\r`, `\n`, `\0` are the bytes), `c:` one without a line end. Up to the next `C:`,
-//! `c:` or `>`, `S:` lines list everything that the server sends then, and `E:` lines all events of its session. `>` is
-//! an action of the driver. `--` only ends a step; a comment may follow it.
+//! A step begins with one or more lines of the client or one `>` action (of the driver). `C:` is a line of the client
+//! (`\r`, `\n`, `\0` are the bytes), `c:` one without a line end. The complete reaction follows: `S:` lines are all
+//! that the server sends, `E:` lines all events of its session. `--` ends a step without beginning another; a comment
+//! may follow it.
 
 use std::sync::Arc;
 

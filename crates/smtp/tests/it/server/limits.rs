@@ -73,6 +73,7 @@ fn a_long_lived_client_is_not_closed_after_many_good_messages() {
                    S: 250 2.0.0 OK
                    C: RSET
                    S: 250 2.0.0 OK\n";
+    // With the RSET after the last message, these are the six commands that may come without another message.
     let unfinished = "C: NOOP\nS: 250 2.0.0 OK\n".repeat(5);
     let end = "C: NOOP
                S: 421 4.7.0 Too many commands, closing the connection

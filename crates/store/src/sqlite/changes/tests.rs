@@ -58,15 +58,12 @@ impl Queue {
 
     /// Starts a change; returns when the change is written, but not committed. `UncommittedChange::commit` commits it.
     async fn begin_change(&self, text: &'static str, effect: Result<EntryChange>) -> UncommittedChange {
-        let (written, is_written) = channel();
-        let (commit, is_committed) = channel::<()>();
+        let (written_sender, written) = channel();
+        let (commit, may_commit) = channel::<()>();
         let store = self.store.clone();
-        let operation = operation(text, effect, Some((written, Mutex::new(is_committed))));
+        let operation = operation(text, effect, Some((written_sender, Mutex::new(may_commit))));
         let task = tokio::spawn(async move { change(&store, operation).await });
-        tokio::task::spawn_blocking(move || is_written.recv())
-            .await
-            .expect("no panic")
-            .expect("it is written");
+        tokio::task::spawn_blocking(move || written.recv()).await.expect("no panic").expect("it is written");
         UncommittedChange { commit, task }
     }
 }
@@ -94,10 +91,10 @@ fn operation(
     Box::new(move |sql, _| {
         Box::pin(async move {
             sql.execute(text, &[]).await?;
-            if let Some((written, commit)) = pause {
-                written.send(()).expect("somebody waits");
+            if let Some((written_sender, may_commit)) = pause {
+                written_sender.send(()).expect("somebody waits");
                 // `recv` fails when the sender is dropped, which is the signal to commit.
-                let _ = commit.lock().recv();
+                let _ = may_commit.lock().recv();
             }
             Ok((true, effect?))
         })

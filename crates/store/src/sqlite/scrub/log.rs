@@ -40,7 +40,8 @@ pub(super) fn write_back(connection: &Connection) -> Result<(), StoreError> {
     Err(in_use_error())
 }
 
-/// Truncates the log. Writers wait meanwhile: a few milliseconds, or until readers finish (`READER_WAIT_MS_MAX`).
+/// Truncates the log. Writers wait meanwhile: a few milliseconds, or until readers finish, at most
+/// `READER_WAIT_MS_MAX`.
 pub(super) fn truncate(connection: &mut Connection) -> Result<(), StoreError> {
     connection.busy_handler(Some(wait_shortly))?;
     for _ in 0..TRIES_MAX {

@@ -13,6 +13,7 @@ const FREEBLOCK_HEADER_BYTES: usize = 4;
 /// Unused ranges of a b-tree page; `None` if it is no b-tree page, or an inconsistent one.
 pub(super) fn unused_ranges(page: &[u8], number: u32) -> Option<Vec<Range<usize>>> {
     let header = if number == 1 { FILE_HEADER_BYTES } else { 0 };
+    // The type of the page: an interior page of an index or table, or a leaf, whose header is shorter.
     let header_bytes = match page.get(header)? {
         2 | 5 => 12,
         10 | 13 => 8,
@@ -80,6 +81,7 @@ mod tests {
     /// A leaf of a table: two cells, one freeblock between them.
     fn leaf() -> Vec<u8> {
         let mut page = vec![b'x'; 512];
+        // Type of the page, first freeblock (456), number of cells, begin of the cells (400), fragments, cell offsets.
         page[..12].copy_from_slice(&[13, 1, 0xc8, 0, 2, 1, 0x90, 0, 1, 0x90, 1, 0xe0]);
         // At 456: the only freeblock, 24 bytes.
         page[456..460].copy_from_slice(&[0, 0, 0, 24]);
@@ -97,9 +99,11 @@ mod tests {
         overflow[0] = 0;
         assert_eq!(unused_ranges(&overflow, 2), None);
         let mut damaged = leaf();
+        // The freeblock's size, 512, is beyond the end of the page.
         damaged[458..460].copy_from_slice(&[2, 0]);
         assert_eq!(unused_ranges(&damaged, 2), None);
         let mut circle = leaf();
+        // The next freeblock is the freeblock itself.
         circle[456..458].copy_from_slice(&[1, 0xc8]);
         assert_eq!(unused_ranges(&circle, 2), None);
         assert_eq!(unused_ranges(&[], 1), None);
@@ -110,6 +114,7 @@ mod tests {
         let mut page = vec![b'x'; 64];
         page[..16].copy_from_slice(&[0, 0, 0, 9, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]);
         assert_eq!(read_trunk(&page), Some((9, vec![3, 4], 16..64)));
+        // More leaves than fit into the page.
         page[4] = 255;
         assert_eq!(read_trunk(&page), None);
     }

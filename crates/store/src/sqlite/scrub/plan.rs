@@ -11,7 +11,7 @@ use crate::error::StoreError;
 
 /// In a database with more pages than this, an overflow page can begin with the same byte as a b-tree page, because it
 /// begins with the number of the next page.
-const PAGES_MAX: u32 = 1 << 24;
+const UNAMBIGUOUS_PAGES_MAX: u32 = 1 << 24;
 
 /// Examines the pages in which a text was found.
 pub(super) fn make_plan(
@@ -20,7 +20,7 @@ pub(super) fn make_plan(
     needles: &Needles<'_>,
 ) -> Result<Plan, StoreError> {
     let pages: u32 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-    let is_small = pages <= PAGES_MAX;
+    let is_small = pages <= UNAMBIGUOUS_PAGES_MAX;
     let mut free = free_pages::find(connection, numbers)?;
     let (mut plan, mut unclear) = (Plan::default(), BTreeSet::new());
     for number in numbers {

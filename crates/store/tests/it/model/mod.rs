@@ -17,7 +17,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
 use crate::fixture::Fixture;
-use store_model::{Key, Start, StoreModel};
+use store_model::{BeginVerdict, Key, StoreModel};
 
 const OPERATIONS: usize = 300;
 const ADDRESSES: [&str; 4] = ["a@example.com", "b@example.org", "c@example.com", "d@example.net"];
@@ -205,20 +205,20 @@ impl ModelRun {
         }
         let wanted: Vec<_> =
             batch.iter().map(|(number, due_at)| self.model.begin(*number, *due_at)).collect();
-        let entries = batch.iter().map(|(number, due_at)| {
+        let requests = batch.iter().map(|(number, due_at)| {
             let (server_id, message_id) = self.ids[*number];
             BeginRequest { server_id, message_id, due_at: *due_at, needs_message: true }
         });
-        let begun = self.fixture.store.begin(entries.collect()).await.expect("the store works");
-        let actual: Vec<Start> = begun
+        let begun = self.fixture.store.begin(requests.collect()).await.expect("the store works");
+        let actual: Vec<BeginVerdict> = begun
             .iter()
             .map(|begun| match begun {
                 BeginResult::Go(message) => {
                     assert!(message.is_some(), "the message was needed");
-                    Start::Go
+                    BeginVerdict::Go
                 }
-                BeginResult::Suppressed(..) => Start::Suppressed,
-                BeginResult::Gone => Start::Gone,
+                BeginResult::Suppressed(..) => BeginVerdict::Suppressed,
+                BeginResult::Gone => BeginVerdict::Gone,
             })
             .collect();
         assert_eq!(actual, wanted, "of {batch:?}; {}", self.recent_history());
@@ -238,7 +238,7 @@ impl ModelRun {
             let actual = self
                 .fixture
                 .store
-                .retry(server, id, crate::fixture::simulator())
+                .retry(server, id, crate::fixture::simulator_domain())
                 .await
                 .expect("the store works");
             assert_eq!(actual, wanted, "of {number}; {}", self.recent_history());

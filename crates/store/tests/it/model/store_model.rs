@@ -43,7 +43,7 @@ pub(super) struct Message {
 
 /// Answer of `begin` for a message.
 #[derive(Debug, PartialEq)]
-pub(super) enum Start {
+pub(super) enum BeginVerdict {
     Go,
     Suppressed,
     Gone,
@@ -259,15 +259,15 @@ impl StoreModel {
         self.messages[number].next_attempt_at
     }
 
-    pub(super) fn begin(&mut self, number: usize, due_at: Timestamp) -> Start {
+    pub(super) fn begin(&mut self, number: usize, due_at: Timestamp) -> BeginVerdict {
         let entry = self.queue.iter_mut().find(|entry| entry.message == number);
         match entry.filter(|entry| entry.claimed && !entry.begun && entry.due_at == due_at) {
-            None => Start::Gone,
+            None => BeginVerdict::Gone,
             Some(entry) => {
                 entry.begun = true;
                 let address = self.messages[number].rcpt_to.clone();
                 let is_suppressed = self.suppressed.contains_key(&(self.facts[number].server, address));
-                if is_suppressed { Start::Suppressed } else { Start::Go }
+                if is_suppressed { BeginVerdict::Suppressed } else { BeginVerdict::Go }
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::domains::check::answers::{Answer, NotAskedYet};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::reverse_name::reverse_name;
 
-/// Maximum number of lookups without records (RFC 7208 4.6.4).
+/// Maximum number of void lookups, which find no record (RFC 7208 4.6.4).
 const VOID_LOOKUPS_MAX: usize = 2;
 /// Maximum number of mail hosts of an `mx` term, and of PTR names of an address (RFC 7208 4.6.4).
 const MAIL_HOSTS_MAX: usize = 10;
@@ -138,7 +138,8 @@ impl Evaluation<'_> {
         (self.lookups > LOOKUPS_MAX).then_some(PermErrorReason::TooManyLookups)
     }
 
-    /// The result of a term whose question returned no records; `None` if it returned some.
+    /// The result of a term whose question returned no records; `None` if it returned some. Counts a void lookup if the
+    /// DNS says that there are none.
     fn result_without_records(&mut self, term: &Term, answer: &Answer) -> Option<TermResult> {
         match answer {
             Answer::Records(_) => None,

@@ -27,7 +27,7 @@ const CUT_OFF_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Running listener. Call `stop` to end it; dropping it cuts off its connections.
 #[derive(Debug)]
-pub struct Server {
+pub struct HttpServer {
     phase: watch::Sender<Phase>,
     accept_task: JoinHandle<()>,
     /// One permit per connection.
@@ -36,7 +36,7 @@ pub struct Server {
     stop_time: Duration,
 }
 
-impl Server {
+impl HttpServer {
     /// Starts accepting connections in the background.
     pub fn start(api: &Api, listener: TcpListener, tls: Option<Arc<ServerConfig>>, mode: Mode) -> Self {
         let settings = &api.settings;
