@@ -70,7 +70,7 @@ fn box_future(signature: &mut Signature, block: &mut Block) {
         match input {
             FnArg::Receiver(receiver) => lifetimes.name_receiver(receiver),
             FnArg::Typed(argument) => {
-                lifetimes.name_in(&mut argument.ty);
+                lifetimes.name_argument(&mut argument.ty);
                 // All arguments move into the future, even unused ones, as those of an `async fn` do.
                 let pattern = &argument.pat;
                 let name = match &**pattern {
@@ -85,7 +85,7 @@ fn box_future(signature: &mut Signature, block: &mut Block) {
     let output: Type = match &mut signature.output {
         ReturnType::Default => syn::parse_quote!(()),
         ReturnType::Type(_, output) => {
-            lifetimes.name_in_output(output);
+            lifetimes.name_output(output);
             (**output).clone()
         }
     };

@@ -39,7 +39,7 @@ impl Lifetimes {
             }
             ReceiverKind::Typed(_, ty) => {
                 let known = self.named.len();
-                self.name_in(ty);
+                self.name_argument(ty);
                 self.receiver = self.named.get(known).cloned();
             }
             _ => {}
@@ -47,13 +47,13 @@ impl Lifetimes {
     }
 
     /// Names elided lifetimes of an argument.
-    pub(crate) fn name_in(&mut self, ty: &mut Type) {
+    pub(crate) fn name_argument(&mut self, ty: &mut Type) {
         self.visit_type_mut(ty);
     }
 
     /// Names elided lifetimes of the result as Rust does: they take the receiver's lifetime, or else the lifetime of
     /// the arguments. If the arguments have several lifetimes, Rust would refuse; here the result takes the first.
-    pub(crate) fn name_in_output(&self, output: &mut Type) {
+    pub(crate) fn name_output(&self, output: &mut Type) {
         let lifetime = self.receiver.clone().or_else(|| self.named.first().cloned());
         if let Some(lifetime) = lifetime {
             NameElided(lifetime).visit_type_mut(output);

@@ -770,7 +770,7 @@ async fn the_command_line_renames_accounts_and_servers_and_changes_keys(world: W
     create_customer(&world, "two").await;
     for (arguments, part) in [
         (vec!["account", "rename", "uno", "two"], "exists already"),
-        (vec!["account", "rename", "uno", "7"], "number"),
+        (vec!["account", "rename", "uno", "7"], "digits"),
         (vec!["server", "rename", "uno/store", "news"], "exists already"),
         (vec!["key", "get", "999999"], "there is no key"),
         (vec!["key", "update", "999999", "--hold", "true"], "there is no key"),

@@ -63,7 +63,8 @@ async fn the_audit_log_names_people_keys_and_objects(service: DevService) {
     browser.click(&format!("a[href='{staging}/domains/store.example']")).await;
     browser.until_text("_domainkey.store.example").await;
 
-    // The entry of the accepted invitation names Anna, although she had no id before she accepted it.
+    // The entry of the accepted invitation names Anna, although she had no id before she accepted it:
+    // a person who is not found would be shown as removed.
     assert!(!page.contains("removed since"), "{page}");
     assert_eq!(page.matches("<small>person/accept_invitation</small>").count(), 1, "{page}");
 

@@ -28,7 +28,7 @@ impl ClientSession {
         }
     }
 
-    pub(super) fn on_quit(&mut self) {
+    pub(super) fn on_quit_reply(&mut self) {
         self.close(Closed::Quit);
     }
 
@@ -75,7 +75,8 @@ impl ClientSession {
         self.close(Closed::Protocol { phase, error });
     }
 
-    /// Closes with a QUIT whose reply is not awaited (RFC 5321 3.1 asks refused clients to send QUIT).
+    /// Closes the session, and still sends QUIT, whose reply the closed session ignores (RFC 5321 3.1 asks refused
+    /// clients to send QUIT).
     pub(super) fn close_politely(&mut self, closed: Closed) {
         self.close(closed);
         self.say(Segment::line("QUIT", Awaited::Quit));

@@ -200,7 +200,7 @@ impl ClientSession {
             Awaited::Final => self.on_final(reply),
             Awaited::LoneDot => self.ready(),
             Awaited::Rset => self.on_rset(reply),
-            Awaited::Quit => self.on_quit(),
+            Awaited::Quit => self.on_quit_reply(),
         }
     }
 }

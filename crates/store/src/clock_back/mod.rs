@@ -81,8 +81,8 @@ impl Store {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(tables::correct_small_tables(sql, now))).await?;
         self.notify_change();
-        // Each transaction uses its own time, and a page that is not full ends the loop, so that rows stored meanwhile
-        // cannot prolong the loop.
+        // Each transaction reads the clock: with the time of the loop's start, holds stored meanwhile would look too
+        // long. The loop ends at the first page that is not full.
         loop {
             let now = self.clock.now();
             let count = self

@@ -25,9 +25,9 @@ struct OpenInspector {
 
 #[boxed_futures]
 impl Store {
-    /// Opens the inspector of a server. Returns `false` if the server already has one with a readable token, which
-    /// stays as it is. If `inspectors_max` are open, the new inspector replaces the oldest one of the account that has
-    /// the most. `NotFound` without the server.
+    /// Opens the inspector of a server. Returns `false` if the server already has one that is open, which stays as it
+    /// is, unless its token is `new.unreadable_token`: then it is replaced. If `inspectors_max` are open, the new
+    /// inspector replaces the oldest one of the account that has the most. `NotFound` without the server.
     pub async fn open_inspector(&self, new: NewInspector, inspectors_max: usize) -> Result<bool> {
         let (server_id, now) = (new.server_id, self.clock.now());
         let is_new = self

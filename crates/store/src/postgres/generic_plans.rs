@@ -1,8 +1,8 @@
 //! Transactions in which PostgreSQL keeps the plans of statements (generic plans).
 //!
 //! Planning each time took a third of the database's time. Keeping a plan is only safe for statements whose plan does
-//! not depend on table statistics. The statistics are those of the last analysis: usually an empty queue, and small
-//! tables in a new week. Inserts are safe. So are reads of one row by its primary key. So are statements that look up
+//! not depend on table statistics. The statistics are those of the last ANALYZE, when the queue was usually empty and a
+//! new weekly partition still small. Inserts are safe. So are reads of one row by its primary key. So are statements that look up
 //! one row for each of a batch inside a `LATERAL … LIMIT 1`, which the planner cannot turn into another join. A plain
 //! join of the batch with a table is planned each time.
 

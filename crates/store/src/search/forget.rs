@@ -19,9 +19,9 @@ pub(crate) struct PersonalTokens {
 }
 
 impl Store {
-    /// Personal tokens of `copies`: the message `id`, and all messages with the same texts. Tokens of the recipient's
-    /// address are included only for the message itself, the token of the tag only with `with_tag`. Call this before
-    /// the texts are erased.
+    /// Personal tokens of `copies`, which are the message `id` and all messages with the same texts. Tokens of the
+    /// recipient's address are included only for the message itself, the token of the tag only with `with_tag`. Call
+    /// this before the texts are erased.
     pub(crate) async fn list_personal_tokens(
         &self,
         server_id: ServerId,

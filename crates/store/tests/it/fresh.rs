@@ -13,7 +13,7 @@ use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     fresh_message_is_handed_over_claimed_and_whole,
-    nothing_is_claimed_while_nobody_delivers,
+    accepted_messages_stay_unclaimed_while_nobody_delivers,
     only_pending_messages_are_handed_over,
     repeated_send_is_not_handed_over_again,
     fresh_message_of_a_caller_that_disconnected_is_handed_over,
@@ -78,7 +78,7 @@ async fn fresh_message_is_handed_over_claimed_and_whole(fixture: Fixture) {
     assert_eq!(fixture.claim_due().await, entries);
 }
 
-async fn nothing_is_claimed_while_nobody_delivers(fixture: Fixture) {
+async fn accepted_messages_stay_unclaimed_while_nobody_delivers(fixture: Fixture) {
     let sink = CollectingSink::attach(&fixture);
     fixture.store.stop_delivering();
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];

@@ -14,7 +14,7 @@ on_both_engines!(
     suppressions_are_found_listed_and_removed,
     many_suppressions_are_added_and_removed_each_with_its_result,
     suppressions_are_listed_newest_first_by_pages_and_filters,
-    expired_suppressions_are_removed_in_time,
+    only_expired_suppressions_are_removed_some_at_a_time,
 );
 
 fn new(address: &str, reason: SuppressionReason, expires_at: Option<Timestamp>) -> NewSuppression {
@@ -203,7 +203,7 @@ async fn suppressions_are_listed_newest_first_by_pages_and_filters(fixture: Fixt
     assert!(other.expect("the store works").is_empty());
 }
 
-async fn expired_suppressions_are_removed_in_time(fixture: Fixture) {
+async fn only_expired_suppressions_are_removed_some_at_a_time(fixture: Fixture) {
     for seconds in 1..=3 {
         suppress(&fixture, &format!("{seconds}@example.com"), Some(fixture.in_secs(seconds))).await;
     }

@@ -112,7 +112,7 @@ impl Database {
         self.execute("DROP FUNCTION refuse_outcomes CASCADE");
     }
 
-    /// Refuses to put events after the first `count` + 1 into the queues of webhooks, like a full disk.
+    /// Refuses to put events after the first `count` + 1 into the outbox, like a full disk.
     pub fn refuse_events_after(&self, count: usize) {
         self.execute(&format!(
             "CREATE TABLE last_taken AS SELECT id FROM events ORDER BY id OFFSET {count} LIMIT 1;
