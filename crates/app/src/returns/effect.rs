@@ -40,8 +40,8 @@ pub(super) fn effect(returned: &Returned, context: &EffectContext<'_>) -> Option
 }
 
 /// Finds the statement about our recipient. A host that forwards mail or expands a list names other recipients; then
-/// the first statement of the mail's kind counts, because each of our messages has one recipient. One failed recipient
-/// makes the mail a bounce.
+/// the first statement of the mail's kind (a bounce, if one recipient failed) counts, because each of our messages has
+/// one recipient.
 fn find_statement<'a>(returned: &'a Returned, rcpt_to: &str) -> Option<&'a ReturnedRecipient> {
     let key = |address: &str| EmailAddress::parse(address).map(|address| address.mailbox_key()).ok();
     let wanted = key(rcpt_to);

@@ -297,7 +297,7 @@ async fn rescheduling_mail_accepted_before_a_ceiling_was_set_makes_no_count_nega
     for id in uncounted {
         call_ok(&world, RESCHEDULE, &json!({"id": id, "send_at": in_millis(3_600_000)})).await;
     }
-    // Each rescheduling subtracted one, though only `dan`'s first message had been counted. The count is zero now.
+    // The first rescheduling subtracted `dan`'s message; the others found the count at zero, where it stays.
     for _ in 0..2 {
         assert_eq!(world.expanded(send().await).await["status"]["status"], "Pending");
     }

@@ -11,7 +11,8 @@ impl Store {
     /// longer be restored. Returns how many servers were found.
     pub async fn end_deleted_servers(&self, limit: usize) -> Result<u64> {
         let params = vec![self.clock.now().into(), (limit as i64).into()];
-        // Servers that an earlier call found have the retention 0, which a customer may have set, too.
+        // An ended server has a `delete_at` and both retentions 0. Retentions of 0 alone prove nothing: a customer may
+        // have set them.
         let ended = self
             .execute(
                 "UPDATE servers SET delete_at = coalesce(delete_at, $1), retention_bodies = 0, retention_messages = 0,

@@ -187,8 +187,9 @@ async fn a_deleted_account_is_removed_and_its_name_is_free(fixture: Fixture) {
     let account = store.create_account("Gone".into()).await.expect("it works").id;
     let server = create_server(store, account, "Live").await;
     fill(&fixture, server, 3).await;
-    // A server whose customer keeps no mail is removed like the others.
-    set_retention(store, server, Some(0), Some(0)).await.expect("it works");
+    // A server whose customer keeps no mail is removed like the other.
+    let without_retention = create_server(store, account, "Without retention").await;
+    set_retention(store, without_retention, Some(0), Some(0)).await.expect("it works");
     let person = NewUser {
         account_id: account,
         email: "ann@example.com".into(),
@@ -201,7 +202,8 @@ async fn a_deleted_account_is_removed_and_its_name_is_free(fixture: Fixture) {
     store.set_account_deleted(account, Some(fixture.in_secs(60))).await.expect("it works");
     fixture.clock.advance(Duration::from_mins(2));
     assert_eq!(purge(&fixture).await, 0, "its servers are not ended yet");
-    store.end_deleted_servers(10).await.expect("it works");
+    assert_eq!(store.end_deleted_servers(10).await.expect("it works"), 2);
+    assert_eq!(store.end_deleted_servers(10).await.expect("it works"), 0, "once is enough");
     assert!(purge(&fixture).await > 0);
     assert_eq!(counts(&fixture).await, before);
     let restored = store.set_account_deleted(account, None).await;
