@@ -159,8 +159,8 @@ fn remove_trailing_slashes(uri: &mut Uri) {
     }
 }
 
-/// Beginnings of paths that continue with a token. Anybody who has the token can feign a click or an open, unsubscribe
-/// a recipient, read the records of a domain, or fill a request inspector.
+/// Prefixes of paths that end in a token. The token is enough to fake a click or an open, to unsubscribe a recipient, to
+/// read the records of a domain, or to fill a request inspector.
 const TOKEN_PATH_PREFIXES: [&str; 5] = ["/c/", "/o/", "/u/", "/dns/", "/inspect/"];
 
 /// Path for the log: without its token, and cut to `LOGGED_PATH_CHARS_MAX`. Queries, which have the tokens of

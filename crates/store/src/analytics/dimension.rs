@@ -37,7 +37,7 @@ impl Dimension {
         self.column().ignores_case
     }
 
-    /// Whether its value in `set` stands for all values beyond `LIMITED_VALUES_MAX`.
+    /// Whether the value of this dimension in `set` is `OTHER_VALUES`, which stands for all values beyond the limit.
     pub fn is_beyond_limit_in(self, set: &Dimensions) -> bool {
         self.column().is_limited && set.value_of(self) == StoredValue::Text(OTHER_VALUES)
     }
